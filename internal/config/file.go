@@ -1,0 +1,118 @@
+package config
+
+import (
+	"sandboxd/internal/envelope"
+)
+
+// file is the shape of the TOML file. Pointers tell absent from zero. The tags are the only names a file may use, to
+// the letter.
+type file struct {
+	Socket    fileSocket    `toml:"socket"`
+	State     fileState     `toml:"state"`
+	Engine    fileEngine    `toml:"engine"`
+	Images    fileImages    `toml:"images"`
+	Capacity  fileCapacity  `toml:"capacity"`
+	Slots     fileSlots     `toml:"slots"`
+	Jobs      fileJobs      `toml:"jobs"`
+	Workspace fileWorkspace `toml:"workspace"`
+	Defaults  fileAmounts   `toml:"defaults"`
+	Limits    fileAmounts   `toml:"limits"`
+	Log       fileLog       `toml:"log"`
+}
+
+type fileSocket struct {
+	Path         *string `toml:"path"`
+	Group        *string `toml:"group"`
+	AdminGroup   *string `toml:"admin_group"`
+	MaxConns     *int64  `toml:"max_connections"`
+	MaxConnsUser *int64  `toml:"max_connections_per_user"`
+}
+
+type fileState struct {
+	Dir    *string `toml:"dir"`
+	RunDir *string `toml:"run_dir"`
+}
+
+type fileEngine struct {
+	Host        *string `toml:"host"`
+	Runtime     *string `toml:"runtime"`
+	CallTimeout *span   `toml:"call_timeout"`
+}
+
+type fileImages struct {
+	Default *string   `toml:"default"`
+	Allow   *[]string `toml:"allow"`
+	Pull    *string   `toml:"pull"`
+}
+
+type fileCapacity struct {
+	MaxRunning        *int64 `toml:"max_running"`
+	MaxRunningPerUser *int64 `toml:"max_running_per_user"`
+	MaxQueued         *int64 `toml:"max_queued"`
+	MaxQueuedPerUser  *int64 `toml:"max_queued_per_user"`
+	CPUs              *cores `toml:"cpus"`
+	Memory            *size  `toml:"memory"`
+	MinFreeDisk       *size  `toml:"min_free_disk"`
+}
+
+type fileSlots struct {
+	UIDFirst  *int64 `toml:"uid_first"`
+	UIDCount  *int64 `toml:"uid_count"`
+	UIDStride *int64 `toml:"uid_stride"`
+}
+
+type fileJobs struct {
+	LeaseGrace  *span  `toml:"lease_grace"`
+	CancelGrace *span  `toml:"cancel_grace"`
+	Retention   *span  `toml:"retention"`
+	KeepPerUser *int64 `toml:"keep_per_user"`
+}
+
+type fileWorkspace struct {
+	Roots *[]string `toml:"roots"`
+}
+
+type fileLog struct {
+	Level *string `toml:"level"`
+	JSON  *bool   `toml:"json"`
+}
+
+// fileAmounts serves [defaults] and [limits].
+type fileAmounts struct {
+	CPUs       *cores `toml:"cpus"`
+	Memory     *size  `toml:"memory"`
+	Pids       *int64 `toml:"pids"`
+	Nofile     *int64 `toml:"nofile"`
+	TmpBytes   *size  `toml:"tmp_bytes"`
+	HomeBytes  *size  `toml:"home_bytes"`
+	OutBytes   *size  `toml:"out_bytes"`
+	OutputKeep *size  `toml:"output_keep"`
+	Timeout    *span  `toml:"timeout"`
+	HomeExec   *bool  `toml:"home_exec"` // [defaults] only
+}
+
+// apply writes what the section names over p and marks its origin.
+func (a fileAmounts) apply(p *envelope.Posture, origins map[string]envelope.Origin) {
+	set := func(name string, to *int64, from *int64) {
+		if from != nil {
+			*to = *from
+			origins[name] = envelope.FromConfig
+		}
+	}
+	set("cpus", &p.MilliCPUs, (*int64)(a.CPUs))
+	set("memory", &p.Memory, (*int64)(a.Memory))
+	set("pids", &p.Pids, a.Pids)
+	set("nofile", &p.Nofile, a.Nofile)
+	set("tmp_bytes", &p.TmpBytes, (*int64)(a.TmpBytes))
+	set("home_bytes", &p.HomeBytes, (*int64)(a.HomeBytes))
+	set("out_bytes", &p.OutBytes, (*int64)(a.OutBytes))
+	set("output_keep", &p.OutputKeep, (*int64)(a.OutputKeep))
+	if a.Timeout != nil {
+		ms := int64(*a.Timeout) / 1e6
+		set("timeout", &p.TimeoutMS, &ms)
+	}
+	if a.HomeExec != nil {
+		p.HomeExec = *a.HomeExec
+		origins["home_exec"] = envelope.FromConfig
+	}
+}
