@@ -2,24 +2,30 @@ package api
 
 // Job is a job as a caller sees it.
 type Job struct {
-	ID        string            `json:"id"`
-	Root      string            `json:"root"`
-	Parent    string            `json:"parent,omitempty"`
-	Depth     int               `json:"depth"`
-	Owner     string            `json:"owner"`
-	Name      string            `json:"name,omitempty"`
-	Command   []string          `json:"command"`
-	Image     string            `json:"image"`
-	ImageID   string            `json:"image_id"`
-	Profile   string            `json:"profile"`
-	State     string            `json:"state"`
-	Priority  int               `json:"priority"`
-	Labels    map[string]string `json:"labels,omitempty"`
-	Workspace *Workspace        `json:"workspace,omitempty"`
-	Mounts    []Mount           `json:"mounts,omitempty"`
-	Workdir   string            `json:"workdir"`
-	Timings   Timings           `json:"timings"`
-	Outcome   *Outcome          `json:"outcome,omitempty"`
+	ID            string            `json:"id"`
+	Root          string            `json:"root"`
+	Parent        string            `json:"parent,omitempty"`
+	Depth         int               `json:"depth"`
+	Owner         string            `json:"owner"`
+	Name          string            `json:"name,omitempty"`
+	Command       []string          `json:"command"`
+	Image         string            `json:"image"`
+	ImageID       string            `json:"image_id"`
+	Profile       string            `json:"profile"`
+	Role          string            `json:"role,omitempty"`
+	Skills        []string          `json:"skills,omitempty"`
+	State         string            `json:"state"`
+	Priority      int               `json:"priority"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	Stdin         string            `json:"stdin,omitempty"` // bytes | stream
+	Result        string            `json:"result"`          // exit | agent
+	Lease         bool              `json:"lease,omitempty"`
+	ParentSession string            `json:"parent_session,omitempty"`
+	Workspace     *Workspace        `json:"workspace,omitempty"`
+	Mounts        []Mount           `json:"mounts,omitempty"`
+	Workdir       string            `json:"workdir"`
+	Timings       Timings           `json:"timings"`
+	Outcome       *Outcome          `json:"outcome,omitempty"`
 	// Only in GET /v1/jobs/{id}:
 	EnvNames   []string        `json:"env_names,omitempty"` // values are never shown
 	Envelope   []EnvelopeField `json:"envelope,omitempty"`
