@@ -1,0 +1,99 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"sandboxd/api"
+)
+
+// Stdin sends r to a job that was submitted with StdinStream, until r ends (then the command sees the end of its
+// standard input) or the job no longer reads. It cannot be repeated: bytes that were on their way when a connection
+// was cut are gone, and the cut is returned as an error. A read of r that is blocked outlives Stdin.
+func (c *Client) Stdin(ctx context.Context, ref string, r io.Reader) error {
+	path, err := jobPath(ref, api.PathStdin)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Version(ctx); err != nil {
+		return err
+	}
+	// The pipe stands between, because a transport waits for its reader, and r may be a silent terminal.
+	body, w := io.Pipe()
+	defer body.Close()
+	readFailed := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(w, r)
+		if err != nil && !errors.Is(err, io.ErrClosedPipe) {
+			readFailed <- err
+		}
+		_ = w.CloseWithError(err) // always nil
+	}()
+	_, err = c.exchange(ctx, request{method: http.MethodPut, path: path, body: body, contentType: api.BytesType}, nil)
+	select {
+	case read := <-readFailed:
+		return fmt.Errorf("reading the standard input: %w", read)
+	default:
+		return err
+	}
+}
+
+// Lease holds the lease of a job that was submitted with one, until the job is done (nil) or ctx ends. A connection
+// that is lost is made again at once; the daemon cancels the job when it has been gone for lease_grace.
+func (c *Client) Lease(ctx context.Context, ref string) error {
+	path, err := jobPath(ref, api.PathLease)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Version(ctx); err != nil {
+		return err
+	}
+	p := patience{limit: c.retryFor}
+	for {
+		opened := time.Now()
+		err := c.holdLease(ctx, request{method: http.MethodGet, path: path})
+		if err == nil {
+			var done bool
+			if done, err = c.isDone(ctx, ref); done {
+				return nil
+			}
+		}
+		if err != nil && !passing(err) {
+			return err
+		}
+		if time.Since(opened) > steady {
+			p.calm()
+		}
+		if err == nil {
+			err = c.socketError(io.ErrUnexpectedEOF)
+		}
+		if err := p.worn(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// holdLease holds one connection open; nil means that the daemon ended it in good order.
+func (c *Client) holdLease(ctx context.Context, r request) error {
+	resp, err := c.open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return c.broken(ctx, err)
+	}
+	return nil
+}
+
+func (c *Client) isDone(ctx context.Context, ref string) (bool, error) {
+	job, err := c.Job(ctx, ref)
+	if err != nil {
+		return false, err
+	}
+	return job.State == StateDone, nil
+}

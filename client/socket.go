@@ -1,0 +1,86 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+const hintNoDaemon = "start it with 'sandboxd' or 'make run', or set " + SocketEnv + " if it listens elsewhere"
+
+// socketError sorts a failed exchange: whether a connection was made at all, and what stopped it.
+func (c *Client) socketError(err error) *SocketError {
+	e := &SocketError{Socket: c.socket, Err: err}
+	var op *net.OpError
+	dialing := errors.As(err, &op) && op.Op == "dial"
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		e.Kind = ErrPermission
+		e.Detail, e.Hint = explainPermission(c.socket)
+	case dialing && errors.Is(err, syscall.EINVAL):
+		e.Kind = ErrNoDaemon
+		e.Detail = fmt.Sprintf("%.40q… is %d bytes long; a socket path has at most 107", c.socket, len(c.socket))
+		e.Hint = "set " + SocketEnv + " to a shorter path"
+	case dialing && errors.Is(err, fs.ErrNotExist):
+		e.Kind = ErrNoDaemon
+		e.Detail = fmt.Sprintf("the daemon is not running: there is no socket %q", c.socket)
+		e.Hint = hintNoDaemon
+	case dialing:
+		e.Kind = ErrNoDaemon
+		e.Detail = fmt.Sprintf("the daemon is not running: nothing listens on %q", c.socket)
+		e.Hint = hintNoDaemon
+	default:
+		e.Kind = ErrLost
+		e.Detail = fmt.Sprintf("the connection to the daemon on %q was lost", c.socket)
+		e.Hint = "see 'sbx daemon status'; 'sbx ps -a' shows what became of your jobs"
+	}
+	return e
+}
+
+// cut reports whether err says that the other side closed the connection.
+func cut(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// explainPermission says who may use the socket, or which folder bars the way to it.
+func explainPermission(socket string) (detail, hint string) {
+	for dir := socket; ; dir = filepath.Dir(dir) {
+		st, err := os.Stat(dir)
+		if errors.Is(err, fs.ErrPermission) && dir != filepath.Dir(dir) {
+			continue
+		}
+		if err != nil {
+			return fmt.Sprintf("you may not open %q", socket), "ask the operator of the daemon"
+		}
+		group := groupOf(st)
+		detail = fmt.Sprintf("you may not open %q: %s has mode %#o and group %s", socket, dir, st.Mode().Perm(), group)
+		return detail, fmt.Sprintf("join the group with 'sudo usermod -aG %s %s' and log in again", group, userName())
+	}
+}
+
+func groupOf(st fs.FileInfo) string {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "?"
+	}
+	gid := strconv.FormatUint(uint64(sys.Gid), 10)
+	if g, err := user.LookupGroupId(gid); err == nil {
+		return g.Name
+	}
+	return gid
+}
+
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "$USER"
+}
