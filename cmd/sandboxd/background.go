@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sandboxd/internal/job"
+	"sandboxd/internal/sandbox"
+	"sandboxd/internal/store"
+)
+
+// Periods of the background work.
+const (
+	engineEvery = 2 * time.Second
+	sweepEvery  = 15 * time.Second
+	pruneEvery  = time.Minute
+)
+
+// engineState is what was last seen of the engine.
+type engineState struct {
+	mu       sync.Mutex
+	up       bool
+	opened   bool // the sandbox is open
+	version  string
+	api      string
+	problem  string
+	notified bool
+}
+
+// openBackground starts what goes on beside the jobs.
+func (d *daemon) openBackground(context.Context) (func(context.Context) error, error) {
+	for _, w := range []struct {
+		every time.Duration
+		do    func(context.Context)
+	}{{engineEvery, d.watchEngine}, {sweepEvery, d.sweep}, {pruneEvery, d.prune}} {
+		d.work.Add(1)
+		go func() {
+			defer d.work.Done()
+			t := time.NewTicker(w.every)
+			defer t.Stop()
+			for {
+				select {
+				case <-d.ctx.Done():
+					return
+				case <-t.C:
+					w.do(d.ctx)
+				}
+			}
+		}()
+	}
+	d.work.Add(1)
+	go func() {
+		defer d.work.Done()
+		select {
+		case err := <-d.db.Fatal():
+			select {
+			case d.fatal <- err:
+			default:
+			}
+		case <-d.ctx.Done():
+		}
+	}()
+	return func(context.Context) error { d.cancel(); d.work.Wait(); return nil }, nil
+}
+
+// tryEngine asks the engine and opens the sandbox the first time it answers. An engine that is away is no error: the
+// daemon runs, says so, and queues.
+func (d *daemon) tryEngine(ctx context.Context) error {
+	info, err := d.eng.Info(ctx)
+	d.engine.mu.Lock()
+	opened := d.engine.opened
+	d.engine.mu.Unlock()
+	if err == nil && !opened {
+		if err = d.box.Open(ctx, d.slots.all()); err == nil {
+			err = d.box.ClearStages()
+		}
+		if err != nil && !sandbox.Passing(err) {
+			return err
+		}
+	}
+	s := &d.engine
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		if s.up || !s.notified {
+			d.log.Warn().Err(err).Msg("the engine does not answer; jobs are queued until it does")
+		}
+		s.up, s.problem, s.notified = false, err.Error(), true
+		d.engineUp.Store(false)
+		return nil
+	}
+	if !s.up {
+		d.log.Info().Str("version", info.Version).Str("api", info.APIVersion).Msg("the engine answers")
+	}
+	s.up, s.opened, s.problem, s.version, s.api = true, true, "", info.Version, info.APIVersion
+	d.engineUp.Store(true)
+	return nil
+}
+
+func (d *daemon) watchEngine(ctx context.Context) {
+	was := d.engineUp.Load()
+	if err := d.tryEngine(ctx); err != nil && ctx.Err() == nil {
+		select {
+		case d.fatal <- err:
+		default:
+		}
+		return
+	}
+	if !was && d.engineUp.Load() {
+		d.sched.Wake()
+	}
+}
+
+// sweep tries failed cleanups again and looks for what has no record.
+func (d *daemon) sweep(ctx context.Context) {
+	if !d.engineUp.Load() {
+		return
+	}
+	for _, r := range d.slots.pending() {
+		if err := d.box.RemoveByRecord(ctx, r); err != nil && ctx.Err() == nil {
+			d.log.Warn().Err(err).Str("slot", r.Slot).Int("tries", r.Tries).Msg("a cleanup failed again")
+		}
+	}
+	strays, err := d.box.Sweep(ctx, d.slots.all())
+	if err != nil {
+		if ctx.Err() == nil {
+			d.log.Warn().Err(err).Msg("the sweep failed")
+		}
+		return
+	}
+	for _, c := range strays.Containers {
+		d.log.Warn().Str("container", c).Msg("a container carries our label and has no record; it is left alone")
+	}
+}
+
+// prune forgets what is past its retention.
+func (d *daemon) prune(ctx context.Context) {
+	ids, err := d.db.Prune(ctx, store.PrunePolicy{
+		OlderThanMS: time.Now().Add(-d.cfg.Jobs.Retention).UnixMilli(), MaxPerOwner: d.cfg.Jobs.KeepPerUser})
+	if err != nil && ctx.Err() == nil {
+		d.log.Warn().Err(err).Msg("pruning failed")
+	}
+	for _, id := range ids {
+		if err := d.logs.Remove(id); err != nil {
+			d.log.Warn().Err(err).Str("job", string(id)).Msg("a pruned job's stream could not be removed")
+		}
+	}
+}
+
+// unfinished counts the caller's jobs that are not done, by state.
+func (d *daemon) unfinished(ctx context.Context, c job.Caller) map[string]int {
+	out := map[string]int{}
+	jobs, err := d.db.Jobs(ctx, store.Viewer{Principal: c.Principal, All: c.Admin},
+		store.Filter{States: []job.State{job.Queued, job.Starting, job.Running, job.Waiting, job.Finishing}, Limit: 1000})
+	if err != nil {
+		return out
+	}
+	for _, j := range jobs {
+		out[string(j.State)]++
+	}
+	return out
+}

@@ -1,0 +1,215 @@
+package callerfs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// request is what the helper is asked, one JSON message on a SOCK_SEQPACKET pair.
+type request struct {
+	UID    uint32   `json:"uid"`
+	GID    uint32   `json:"gid"`
+	Groups []uint32 `json:"groups"`
+	Path   string   `json:"path"`
+}
+
+// reply comes back with the descriptor beside it, or with Why.
+type reply struct {
+	Path  string `json:"path,omitempty"`
+	Dir   bool   `json:"dir,omitempty"`
+	Owner uint32 `json:"owner"`
+	Mode  uint32 `json:"mode"`
+	Why   string `json:"why,omitempty"`
+	Fault string `json:"fault,omitempty"` // ours
+}
+
+const maxMessage = 64 << 10
+
+// helperSocket is the descriptor the helper is given.
+const helperSocket = 3
+
+func socketPair() (*net.UnixConn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	a, b := os.NewFile(uintptr(fds[0]), "callerfs"), os.NewFile(uintptr(fds[1]), "callerfs-helper")
+	c, err := net.FileConn(a)
+	_ = a.Close()
+	if err != nil {
+		_ = b.Close()
+		return nil, nil, err
+	}
+	return c.(*net.UnixConn), b, nil
+}
+
+// exchange sends the request and takes the descriptor.
+func exchange(c *net.UnixConn, r request) (*File, error) {
+	msg, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Write(msg); err != nil {
+		return nil, fmt.Errorf("asking the path helper: %w", err)
+	}
+	buf, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*4))
+	n, oobn, _, _, err := c.ReadMsgUnix(buf, oob)
+	if err != nil {
+		return nil, fmt.Errorf("hearing the path helper: %w", err)
+	}
+	fds, err := rights(oob[:oobn])
+	if err != nil {
+		return nil, err
+	}
+	closeAll := func() {
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
+	}
+	var a reply
+	if err := json.Unmarshal(buf[:n], &a); err != nil {
+		closeAll()
+		return nil, fmt.Errorf("the path helper's answer: %w", err)
+	}
+	switch {
+	case a.Why != "":
+		closeAll()
+		return nil, &Refusal{r.Path, a.Why}
+	case a.Fault != "" || len(fds) != 1:
+		closeAll()
+		return nil, fmt.Errorf("path helper: %s", a.Fault)
+	}
+	return &File{File: os.NewFile(uintptr(fds[0]), a.Path), Dir: a.Dir, Path: a.Path, Owner: a.Owner, Mode: a.Mode}, nil
+}
+
+func rights(oob []byte) ([]int, error) {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, err
+	}
+	var fds []int
+	for _, m := range msgs {
+		more, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return nil, err
+		}
+		fds = append(fds, more...)
+	}
+	return fds, nil
+}
+
+// HelperMain is the helper process: it takes the caller's rights, all of them and no more, and opens one path. Called
+// by main before anything else when the first argument is HelperArg.
+func HelperMain() int {
+	runtime.LockOSThread() // rights are the thread's; every file call below stays on it
+	sock := os.NewFile(helperSocket, "callerfs")
+	c, err := net.FileConn(sock)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "this is a helper of the daemon and not for use by hand")
+		return 2
+	}
+	_ = sock.Close()
+	conn := c.(*net.UnixConn)
+	buf := make([]byte, maxMessage)
+	n, err := conn.Read(buf)
+	if err != nil {
+		return 1
+	}
+	var r request
+	if err := json.Unmarshal(buf[:n], &r); err != nil {
+		return 1
+	}
+	a, fd := serve(r)
+	msg, err := json.Marshal(a)
+	if err != nil {
+		return 1
+	}
+	var oob []byte
+	if fd >= 0 {
+		oob = unix.UnixRights(fd)
+	}
+	if _, _, err := conn.WriteMsgUnix(msg, oob, nil); err != nil {
+		return 1
+	}
+	return 0
+}
+
+func serve(r request) (reply, int) {
+	if err := become(r); err != nil {
+		return reply{Fault: err.Error()}, -1
+	}
+	fd, err := unix.Openat2(unix.AT_FDCWD, r.Path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
+	if err != nil {
+		return reply{Why: openWhy(err)}, -1
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return reply{Fault: err.Error()}, -1
+	}
+	need := uint32(unix.R_OK)
+	dir := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	switch {
+	case dir:
+		need |= unix.X_OK
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return reply{Why: "is neither a directory nor a regular file"}, -1
+	}
+	if err := unix.Faccessat2(fd, "", need, unix.AT_EMPTY_PATH|unix.AT_EACCESS); err != nil {
+		return reply{Why: fmt.Sprintf("cannot be read by you (uid %d): %v", r.UID, err)}, -1
+	}
+	resolved, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return reply{Fault: err.Error()}, -1
+	}
+	if st.Nlink == 0 || strings.HasSuffix(resolved, " (deleted)") {
+		return reply{Why: "was deleted"}, -1
+	}
+	return reply{Path: resolved, Dir: dir, Owner: st.Uid, Mode: st.Mode & 0o7777}, fd
+}
+
+func openWhy(err error) string {
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return "does not exist"
+	case errors.Is(err, unix.EACCES):
+		return "cannot be reached with your rights"
+	case errors.Is(err, unix.ELOOP):
+		return "goes through links that are not followed"
+	case errors.Is(err, unix.ENOTDIR):
+		return "goes through something that is not a directory"
+	case errors.Is(err, unix.ENAMETOOLONG):
+		return "is too long a path"
+	}
+	return "cannot be opened: " + err.Error()
+}
+
+// become takes the caller's ids on this thread and gives up every capability, for uid 0 too.
+func become(r request) error {
+	groups := make([]int, len(r.Groups))
+	for i, g := range r.Groups {
+		groups[i] = int(g)
+	}
+	// The raw calls change this thread alone, which is the one that opens.
+	if err := setgroups(groups); err != nil {
+		return fmt.Errorf("setgroups: %w", err)
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(r.GID), uintptr(r.GID), uintptr(r.GID)); e != 0 {
+		return fmt.Errorf("setresgid: %w", e)
+	}
+	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(r.UID), uintptr(r.UID), uintptr(r.UID)); e != 0 {
+		return fmt.Errorf("setresuid: %w", e)
+	}
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&hdr, &none[0]); err != nil {
+		return fmt.Errorf("capset: %w", err)
+	}
+	return nil
+}

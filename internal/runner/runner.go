@@ -1,0 +1,114 @@
+// Package runner is the recipe for one job: prepare a slot, pass the gate, hand the command over, follow it, and
+// settle its result. Each step is followed by its undo; an outcome is a value, never a Go error.
+package runner
+
+import (
+	"context"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"sandboxd/internal/job"
+	"sandboxd/internal/results"
+	"sandboxd/internal/sandbox"
+)
+
+// Ledger is what a runner reports to; each call commits before it returns.
+type Ledger interface {
+	Started(ctx context.Context, j job.Job) error
+	HandingOver(ctx context.Context, j job.Job) error
+	Finishing(ctx context.Context, j job.Job) error
+	Finish(ctx context.Context, j job.Job, from job.State, e job.Ended) error
+	MayRetry(j job.Job) bool
+}
+
+// Paths opens host paths with the caller's own rights.
+type Paths interface {
+	// Open returns a descriptor (O_PATH) of a directory or regular file, or a job.Error with code workspace.
+	Open(ctx context.Context, c job.Caller, path string) (f *os.File, dir bool, err error)
+}
+
+// Slots remembers which slot a job of an earlier daemon has.
+type Slots interface {
+	Slot(ctx context.Context, id job.ID) (sandbox.SlotRecord, bool, error)
+}
+
+// Options are the runner's dependencies.
+type Options struct {
+	Sandbox *sandbox.Sandbox
+	Images  *sandbox.Images
+	Logs    *results.Logs
+	Ledger  Ledger
+	Paths   Paths
+	Slots   Slots
+	// CancelGrace bounds the finishing window: min(CancelGrace, timeout/8).
+	CancelGrace time.Duration
+	Log         zerolog.Logger
+}
+
+// Runner runs claimed jobs. Safe for concurrent use.
+type Runner struct {
+	opt Options
+
+	mu   sync.Mutex
+	runs map[job.ID]*run
+}
+
+// New makes a runner; it has nothing to open or close.
+func New(o Options) *Runner { return &Runner{opt: o, runs: map[job.ID]*run{}} }
+
+// Run takes a claimed job to its end. See scheduler.Runner for the two contexts.
+func (r *Runner) Run(kill, stop context.Context, j job.Job) job.Disposition {
+	x := r.begin(kill, stop, j)
+	defer r.leave(x)
+	return x.fresh()
+}
+
+// Resume goes on with a job that an earlier daemon left between starting and finishing.
+func (r *Runner) Resume(kill, stop context.Context, j job.Job) job.Disposition {
+	x := r.begin(kill, stop, j)
+	defer r.leave(x)
+	return x.resume()
+}
+
+// Strengthen turns a cancel with grace into a kill.
+func (r *Runner) Strengthen(id job.ID) {
+	r.mu.Lock()
+	x := r.runs[id]
+	r.mu.Unlock()
+	if x != nil {
+		select {
+		case x.killNow <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Stdin opens the standard input of a running job, once; it waits until the job runs.
+func (r *Runner) Stdin(ctx context.Context, id job.ID) (io.WriteCloser, error) {
+	r.mu.Lock()
+	x := r.runs[id]
+	r.mu.Unlock()
+	if x == nil {
+		return nil, job.Errorf(job.CodeConflict, "stdin", "the job does not run")
+	}
+	return x.stdin.open(ctx)
+}
+
+func (r *Runner) begin(kill, stop context.Context, j job.Job) *run {
+	x := newRun(r, kill, stop, j)
+	r.mu.Lock()
+	r.runs[j.ID] = x
+	r.mu.Unlock()
+	return x
+}
+
+func (r *Runner) leave(x *run) {
+	x.stdin.end()
+	r.mu.Lock()
+	delete(r.runs, x.job.ID)
+	r.mu.Unlock()
+}

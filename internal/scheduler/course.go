@@ -1,0 +1,49 @@
+package scheduler
+
+import (
+	"context"
+
+	"sandboxd/internal/job"
+	"sandboxd/internal/store"
+)
+
+// The methods of this file are what a runner reports to while a job takes its course. Each commits before it returns.
+
+// JournalHandedOver is the journal's step between the commit of running and the frame that hands the command over.
+const JournalHandedOver = "handed_over"
+
+// Started commits starting → running. It comes before the command is handed over.
+func (s *Scheduler) Started(ctx context.Context, j job.Job) error {
+	return s.opt.Ledger.Move(ctx, store.Move{ID: j.ID, Attempt: j.Attempt, From: job.Starting, To: job.Running, NowMS: s.opt.Now()})
+}
+
+// HandingOver journals that the command is about to be handed over: from here on it is never run again.
+func (s *Scheduler) HandingOver(ctx context.Context, j job.Job) error {
+	return s.opt.Node.Journal(ctx, j.ID, j.Attempt, JournalHandedOver, s.opt.Now())
+}
+
+// HandedOver reports whether that was journaled.
+func (s *Scheduler) HandedOver(ctx context.Context, j job.Job) (bool, error) {
+	return s.opt.Node.Journaled(ctx, j.ID, j.Attempt, JournalHandedOver)
+}
+
+// Finishing commits running → finishing.
+func (s *Scheduler) Finishing(ctx context.Context, j job.Job) error {
+	return s.opt.Ledger.Move(ctx, store.Move{ID: j.ID, Attempt: j.Attempt, From: job.Running, To: job.Finishing, NowMS: s.opt.Now()})
+}
+
+// Finish commits the end of a job, once, and wakes all who wait for it.
+func (s *Scheduler) Finish(ctx context.Context, j job.Job, from job.State, e job.Ended) error {
+	e.Times.Settled = s.opt.Now()
+	err := s.opt.Ledger.Finish(ctx, store.Finish{ID: j.ID, Attempt: j.Attempt, From: from, Outcome: e.Outcome, Result: e.Result, Times: e.Times})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.finishedLocked(j.ID)
+	s.mu.Unlock()
+	return nil
+}
+
+// MayRetry reports whether a job whose command was never handed over may be queued again.
+func (s *Scheduler) MayRetry(j job.Job) bool { return j.Attempt < maxAttempts }
