@@ -36,7 +36,7 @@ lint: ## check the code: gofmt, go vet, staticcheck
 	@scripts/lint.sh
 
 bench: engine images build ## measure latency and throughput on this machine
-	@go run -buildvcs=false ./test/bench
+	@SANDBOXD_TEST_BIN=$(CURDIR)/bin go test -buildvcs=false -count=1 -run "^$$" -bench . -benchtime 1x ./test/bench
 
 chaos: engine images build ## break the daemon, the engine and the disk under load, and count what is lost
 	@scripts/chaos.sh

@@ -1,9 +1,5 @@
 package config
 
-import (
-	"sandboxd/internal/envelope"
-)
-
 // file is the shape of the TOML file. Pointers tell absent from zero. The tags are the only names a file may use, to
 // the letter.
 type file struct {
@@ -15,7 +11,7 @@ type file struct {
 	Slots     fileSlots     `toml:"slots"`
 	Jobs      fileJobs      `toml:"jobs"`
 	Workspace fileWorkspace `toml:"workspace"`
-	Defaults  fileAmounts   `toml:"defaults"`
+	Defaults  fileDefaults  `toml:"defaults"`
 	Limits    fileAmounts   `toml:"limits"`
 	Log       fileLog       `toml:"log"`
 }
@@ -77,6 +73,12 @@ type fileLog struct {
 	JSON  *bool   `toml:"json"`
 }
 
+// fileDefaults is what a job gets where it asks nothing.
+type fileDefaults struct {
+	fileAmounts
+	HomeExec *bool `toml:"home_exec"`
+}
+
 // fileAmounts serves [defaults] and [limits].
 type fileAmounts struct {
 	CPUs       *cores `toml:"cpus"`
@@ -88,31 +90,4 @@ type fileAmounts struct {
 	OutBytes   *size  `toml:"out_bytes"`
 	OutputKeep *size  `toml:"output_keep"`
 	Timeout    *span  `toml:"timeout"`
-	HomeExec   *bool  `toml:"home_exec"` // [defaults] only
-}
-
-// apply writes what the section names over p and marks its origin.
-func (a fileAmounts) apply(p *envelope.Posture, origins map[string]envelope.Origin) {
-	set := func(name string, to *int64, from *int64) {
-		if from != nil {
-			*to = *from
-			origins[name] = envelope.FromConfig
-		}
-	}
-	set("cpus", &p.MilliCPUs, (*int64)(a.CPUs))
-	set("memory", &p.Memory, (*int64)(a.Memory))
-	set("pids", &p.Pids, a.Pids)
-	set("nofile", &p.Nofile, a.Nofile)
-	set("tmp_bytes", &p.TmpBytes, (*int64)(a.TmpBytes))
-	set("home_bytes", &p.HomeBytes, (*int64)(a.HomeBytes))
-	set("out_bytes", &p.OutBytes, (*int64)(a.OutBytes))
-	set("output_keep", &p.OutputKeep, (*int64)(a.OutputKeep))
-	if a.Timeout != nil {
-		ms := int64(*a.Timeout) / 1e6
-		set("timeout", &p.TimeoutMS, &ms)
-	}
-	if a.HomeExec != nil {
-		p.HomeExec = *a.HomeExec
-		origins["home_exec"] = envelope.FromConfig
-	}
 }

@@ -3,15 +3,14 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"reflect"
-	"sort"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/BurntSushi/toml"
-
-	"sandboxd/internal/envelope"
 )
 
 // maxFile bounds a config file in bytes.
@@ -23,35 +22,46 @@ func Load(path string, h Host) (Config, error) {
 	if path == "" {
 		return c, nil
 	}
-	fi, err := os.Stat(path)
+	text, err := read(path)
 	if err != nil {
 		return c, fmt.Errorf("config: %w; name an existing file with --config, or none for the defaults", err)
 	}
-	if fi.Size() > maxFile {
-		return c, fmt.Errorf("config %s: %d bytes are more than a config may have (%d)", path, fi.Size(), maxFile)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return c, fmt.Errorf("config: %w", err)
-	}
-	if err := Parse(string(text), &c); err != nil {
+	if err := Parse(text, &c); err != nil {
 		return c, fmt.Errorf("config %s: %w", path, err)
 	}
 	return c, nil
 }
 
-// Parse reads TOML text over c. Every fault is reported, each naming its key.
+// read returns a file's text. The bound holds for what has no size, too: a device, a pipe.
+func read(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%s has more bytes than a config may have (%d)", path, maxFile)
+	}
+	return string(text), err
+}
+
+// Parse reads TOML text over c. Every fault is reported, each naming its key. After an error c is of no use.
 func Parse(text string, c *Config) error {
 	var f file
 	md, err := toml.Decode(text, &f)
-	if err != nil {
-		var pe toml.ParseError
-		if errors.As(err, &pe) {
-			return fmt.Errorf("line %d: %s", pe.Position.Line, pe.Message)
-		}
+	var pe toml.ParseError
+	switch {
+	case errors.As(err, &pe) && pe.LastKey != "":
+		err = fmt.Errorf("line %d: %s: %s", pe.Position.Line, pe.LastKey, pe.Message)
+	case errors.As(err, &pe):
+		err = fmt.Errorf("line %d: %s", pe.Position.Line, pe.Message)
+	}
+	// A key that nobody knows explains more than what came of reading on without it.
+	if err := errors.Join(checkKeys(md), err); err != nil {
 		return err
 	}
-	if err := checkKeys(md); err != nil {
+	if err := f.Slots.check(); err != nil {
 		return err
 	}
 	f.applyTo(c)
@@ -62,38 +72,52 @@ func Parse(text string, c *Config) error {
 // passes over those it does not know.
 func checkKeys(md toml.MetaData) error {
 	known := map[string]bool{}
-	collectKeys(reflect.TypeOf(file{}), "", known)
+	collectKeys(reflect.TypeFor[file](), nil, known)
 	var bad []error
 	for _, k := range md.Keys() {
-		name := strings.Join(k, ".")
-		if !known[name] {
-			bad = append(bad, fmt.Errorf("%s: unknown key%s", name, didYouMean(name, known)))
+		// In this form a quoted name with a dot in it is not taken for two names.
+		if name := k.String(); !known[name] {
+			bad = append(bad, fmt.Errorf("%.128s: unknown key%s", name, didYouMean(name, known)))
 		}
 	}
 	return errors.Join(bad...)
 }
 
-func collectKeys(t reflect.Type, prefix string, into map[string]bool) {
+func collectKeys(t reflect.Type, prefix toml.Key, into map[string]bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)
-		name := prefix + f.Tag.Get("toml")
-		into[name] = true
+		if f.Anonymous {
+			collectKeys(f.Type, prefix, into)
+			continue
+		}
+		key := append(slices.Clone(prefix), f.Tag.Get("toml"))
+		into[key.String()] = true
 		if f.Type.Kind() == reflect.Struct {
-			collectKeys(f.Type, name+".", into)
+			collectKeys(f.Type, key, into)
 		}
 	}
 }
 
+const (
+	farthest = 3   // how many letters may be wrong in a name that is still guessed
+	maxGuess = 100 // letters; what is longer than any key is not compared with them
+)
+
+// didYouMean guesses the key that was meant: one that is spelt alike, or one of that name in another section.
 func didYouMean(name string, known map[string]bool) string {
-	best, dist := "", 4
-	names := make([]string, 0, len(known))
-	for k := range known {
-		names = append(names, k)
+	name = strings.ToLower(name)
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	best, least := "", farthest+1
+	if len(name) > maxGuess {
+		known = nil
 	}
-	sort.Strings(names)
-	for _, k := range names {
-		if d := distance(strings.ToLower(name), k); d < dist {
-			best, dist = k, d
+	for _, k := range slices.Sorted(maps.Keys(known)) {
+		d := distance(name, k)
+		if strings.HasSuffix(k, "."+last) {
+			d = min(d, farthest)
+		}
+		if d < least {
+			best, least = k, d
 		}
 	}
 	if best == "" {
@@ -120,69 +144,4 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
-}
-
-func put[T any](to *T, from *T) {
-	if from != nil {
-		*to = *from
-	}
-}
-
-func putInt(to *int, from *int64) {
-	if from != nil {
-		*to = int(*from)
-	}
-}
-
-func putU32(to *uint32, from *int64) {
-	if from != nil {
-		*to = uint32(max(min(*from, 1<<32-1), 0))
-	}
-}
-
-func (f file) applyTo(c *Config) {
-	put(&c.Socket.Path, f.Socket.Path)
-	put(&c.Socket.Group, f.Socket.Group)
-	put(&c.Socket.AdminGroup, f.Socket.AdminGroup)
-	putInt(&c.Socket.MaxConns, f.Socket.MaxConns)
-	putInt(&c.Socket.MaxConnsUser, f.Socket.MaxConnsUser)
-	put(&c.State.Dir, f.State.Dir)
-	put(&c.State.RunDir, f.State.RunDir)
-	put(&c.Engine.Host, f.Engine.Host)
-	put(&c.Engine.Runtime, f.Engine.Runtime)
-	put(&c.Engine.CallTimeout, (*time.Duration)(f.Engine.CallTimeout))
-	put(&c.Images.Default, f.Images.Default)
-	put(&c.Images.Allow, f.Images.Allow)
-	put(&c.Images.Pull, f.Images.Pull)
-	f.Capacity.applyTo(&c.Capacity)
-	putU32(&c.Slots.UIDFirst, f.Slots.UIDFirst)
-	putU32(&c.Slots.UIDCount, f.Slots.UIDCount)
-	putU32(&c.Slots.UIDStride, f.Slots.UIDStride)
-	put(&c.Jobs.LeaseGrace, (*time.Duration)(f.Jobs.LeaseGrace))
-	put(&c.Jobs.CancelGrace, (*time.Duration)(f.Jobs.CancelGrace))
-	put(&c.Jobs.Retention, (*time.Duration)(f.Jobs.Retention))
-	putInt(&c.Jobs.KeepPerUser, f.Jobs.KeepPerUser)
-	put(&c.Workspace.Roots, f.Workspace.Roots)
-	put(&c.Log.Level, f.Log.Level)
-	put(&c.Log.JSON, f.Log.JSON)
-	p := &c.Profiles[0]
-	f.Defaults.apply(&p.Default, p.Origins)
-	f.Limits.apply(&p.Limit, map[string]envelope.Origin{})
-	p.Default.Runtime, p.Limit.Runtime = c.Engine.Runtime, c.Engine.Runtime
-}
-
-func (f fileCapacity) applyTo(c *Capacity) {
-	putInt(&c.MaxRunning, f.MaxRunning)
-	putInt(&c.MaxQueued, f.MaxQueued)
-	if f.MaxRunning != nil {
-		c.MaxRunningPerUser = max(c.MaxRunning/2, 1)
-	}
-	if f.MaxQueued != nil {
-		c.MaxQueuedPerUser = max(c.MaxQueued/2, 1)
-	}
-	putInt(&c.MaxRunningPerUser, f.MaxRunningPerUser)
-	putInt(&c.MaxQueuedPerUser, f.MaxQueuedPerUser)
-	put(&c.MilliCPUs, (*int64)(f.CPUs))
-	put(&c.Memory, (*int64)(f.Memory))
-	put(&c.MinFreeDisk, (*int64)(f.MinFreeDisk))
 }

@@ -42,7 +42,8 @@ const (
 	FromDefault Origin = "default"
 	FromConfig  Origin = "config"
 	FromRequest Origin = "request"
-	// Clamped marks an amount nobody asked for that was made smaller to fit beside one that was.
+	// Clamped marks an amount nobody set that was made smaller to fit beside one that was: a size beside a request's
+	// memory, a default below an operator's limit.
 	Clamped Origin = "clamped"
 )
 

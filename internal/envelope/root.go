@@ -1,7 +1,6 @@
 package envelope
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -13,20 +12,19 @@ import (
 type Ask map[string]int64
 
 // Root decides the envelope of a root job: unset takes the profile's default, a value within the limit is taken, a
-// wider one is a violation. It returns every violation, not the first, and then no envelope.
+// wider one is a violation, and so is a name that is no amount. It returns every violation, not the first, and then no
+// envelope.
 func Root(p Profile, ask Ask) (Envelope, []job.Violation) {
 	e := Envelope{Profile: p.Name, Posture: p.Default, Origins: map[string]Origin{}}
 	maps.Copy(e.Origins, p.Origins)
-	var bad []job.Violation
+	bad := append(ask.TooSmall(), ask.unknown()...)
 	for _, a := range amounts {
 		asked, ok := ask[a.name]
 		if !ok {
 			continue
 		}
-		limit := *a.at(&p.Limit)
-		if asked < a.min || asked > limit {
-			bad = append(bad, violation(a, asked, limit))
-			continue
+		if limit := *a.at(&p.Limit); asked > limit {
+			bad = append(bad, job.Violation{Field: a.name, Asked: a.show(asked), Allowed: a.span(limit), Why: "more than the limit"})
 		}
 		*a.at(&e.Posture) = asked
 		e.Origins[a.name] = FromRequest
@@ -40,51 +38,33 @@ func Root(p Profile, ask Ask) (Envelope, []job.Violation) {
 	return e, nil
 }
 
-func violation(a amount, asked, limit int64) job.Violation {
-	why := "more than the limit"
-	if asked < a.min {
-		why = "less than the minimum"
-	}
-	return job.Violation{Field: a.name, Asked: a.show(asked), Allowed: a.show(a.min) + " to " + a.show(limit), Why: why}
-}
-
-var tmpfsNames = []string{"tmp_bytes", "home_bytes", "out_bytes"}
-
-// fitTmpfs keeps Σ tmpfs ≤ memory − TmpfsReserve, for they are charged to the job's memory. Sizes that were asked for
-// stand or are refused; the others shrink in proportion.
-func fitTmpfs(e *Envelope, ask Ask) []job.Violation {
-	room := e.Posture.Memory - TmpfsReserve
-	var fixed, free int64
-	for _, name := range tmpfsNames {
-		v, _ := e.Posture.Amount(name)
-		if _, ok := ask[name]; ok {
-			fixed += v
-		} else {
-			free += v
-		}
-	}
-	if fixed+free <= room {
-		return nil
-	}
+// TooSmall lists the amounts that ask for less than makes a working container. More of an operator's goodwill does not
+// help them.
+func (ask Ask) TooSmall() []job.Violation {
+	var bad []job.Violation
 	for _, a := range amounts {
-		if _, asked := ask[a.name]; asked || !slices.Contains(tmpfsNames, a.name) {
-			continue
+		if asked, ok := ask[a.name]; ok && asked < a.min {
+			bad = append(bad, job.Violation{Field: a.name, Asked: a.show(asked), Allowed: "at least " + a.show(a.min), Why: "less than the minimum"})
 		}
-		v := a.at(&e.Posture)
-		share := int64(float64(*v) / float64(free) * float64(max(room-fixed, 0)))
-		*v = max(share&^4095, a.min)
-		e.Origins[a.name] = Clamped
 	}
-	p := e.Posture
-	if sum := p.TmpBytes + p.HomeBytes + p.OutBytes; sum > room {
-		return []job.Violation{{Field: "tmp_bytes + home_bytes + out_bytes", Asked: ShowBytes(sum),
-			Allowed: ShowBytes(room),
-			Why:     fmt.Sprintf("they are held in the job's memory (%s), of which %s must stay free", ShowBytes(p.Memory), ShowBytes(TmpfsReserve))}}
-	}
-	return nil
+	return bad
 }
 
-// Check holds a posture from a config to its bounds: every amount at least its minimum, tmpfs within memory.
+// unknown lists the names that are no amounts: nothing that was asked is passed over.
+func (ask Ask) unknown() []job.Violation {
+	var bad []job.Violation
+	for _, name := range slices.Sorted(maps.Keys(ask)) {
+		if !slices.ContainsFunc(amounts, func(a amount) bool { return a.name == name }) {
+			bad = append(bad, job.Violation{Field: name, Asked: showCount(ask[name]), Allowed: "no value", Why: "there is no such amount"})
+		}
+	}
+	return bad
+}
+
+// span writes what a request may ask for.
+func (a amount) span(limit int64) string { return a.show(a.min) + " to " + a.show(limit) }
+
+// Check holds a posture from a config to its bounds: every amount at least its minimum.
 func (p Posture) Check() []job.Violation {
 	var bad []job.Violation
 	for _, a := range amounts {
@@ -104,4 +84,17 @@ func (p Posture) Within(limit Posture) []job.Violation {
 		}
 	}
 	return bad
+}
+
+// ShrinkTo makes the amounts of p that are larger than those of limit as small as those, but for the ones that stand
+// because somebody set them, and returns the names of those it changed.
+func (p *Posture) ShrinkTo(limit Posture, stands func(name string) bool) []string {
+	var shrunk []string
+	for _, a := range amounts {
+		if v, l := a.at(p), *a.at(&limit); *v > l && !stands(a.name) {
+			*v = l
+			shrunk = append(shrunk, a.name)
+		}
+	}
+	return shrunk
 }

@@ -105,12 +105,12 @@ func (o Outcome) commandExit() int {
 	switch {
 	case o.Signal > 0:
 		return 128 + o.Signal
-	case o.ExitCode != nil:
+	case o.ExitCode != nil && (*o.ExitCode != 0 || o.Status == Partial):
 		return *o.ExitCode
 	case o.Status == Partial:
 		return 0
 	}
-	return 1
+	return 1 // an error never looks like success, whatever the command itself exited with
 }
 
 // StatusExit is the exit code under --exit-status: 0 success or iteration partial, 1 error, 2 timeout or time

