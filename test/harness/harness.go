@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -35,9 +36,10 @@ type Daemon struct {
 	Socket string
 	Config string // path of its config file
 
-	cmd  *exec.Cmd
-	log  *os.File
-	done chan struct{} // closed when the process ended
+	state string // its state directory lies below
+	cmd   *exec.Cmd
+	log   *os.File
+	done  chan struct{} // closed when the process ended
 }
 
 // Options vary a daemon.
@@ -87,8 +89,52 @@ func New(t testing.TB, o Options) *Daemon {
 	return d
 }
 
+// Main runs the tests of a package whose tests share one daemon, and takes that away at the end.
+func Main(m *testing.M) {
+	code := m.Run()
+	if sharedDaemon != nil {
+		sharedDaemon.discard()
+	}
+	os.Exit(code)
+}
+
+var (
+	sharedOnce   sync.Once
+	sharedDaemon *Daemon
+)
+
+// Shared is one daemon for all tests of a package that only run jobs, started by the first and stopped by Main. The
+// options of the first test count.
+func Shared(t testing.TB, o Options) *Daemon {
+	t.Helper()
+	sharedOnce.Do(func() {
+		d := prepare(t, o)
+		d.Start(o.Engine, o.Env...)
+		sharedDaemon = d
+	})
+	if sharedDaemon == nil {
+		t.Fatal("the shared daemon did not start")
+	}
+	view := *sharedDaemon
+	view.t = t
+	return &view
+}
+
 // Prepare makes the folder and config of a daemon without starting it.
 func Prepare(t testing.TB, o Options) *Daemon {
+	t.Helper()
+	d := prepare(t, o)
+	t.Cleanup(func() {
+		d.Stop()
+		if t.Failed() {
+			t.Logf("the daemon's log:\n%s", d.Log())
+		}
+		d.discard()
+	})
+	return d
+}
+
+func prepare(t testing.TB, o Options) *Daemon {
 	t.Helper()
 	// A short path, for a socket's may have 107 bytes; a folder only root can change, for the daemon insists.
 	dir, err := os.MkdirTemp("/run", "sbxt-")
@@ -107,16 +153,16 @@ func Prepare(t testing.TB, o Options) *Daemon {
 	if err := os.WriteFile(d.Config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		d.Stop()
-		d.removeContainers()
-		if t.Failed() {
-			t.Logf("the daemon's log:\n%s", d.Log())
-		}
-		_ = os.RemoveAll(dir)
-		_ = os.RemoveAll(state)
-	})
+	d.state = state
 	return d
+}
+
+// discard stops the daemon and takes away all that was its.
+func (d *Daemon) discard() {
+	d.Stop()
+	d.removeContainers()
+	_ = os.RemoveAll(d.Dir)
+	_ = os.RemoveAll(d.state)
 }
 
 // Start starts the daemon and waits until it listens.
@@ -178,6 +224,16 @@ func (d *Daemon) end(s syscall.Signal) {
 	}
 	_ = d.log.Close()
 	d.cmd = nil
+}
+
+// Exits reports whether the daemon ends by itself within the time.
+func (d *Daemon) Exits(within time.Duration) bool {
+	select {
+	case <-d.done:
+		return true
+	case <-time.After(within):
+		return false
+	}
 }
 
 // Pid is the daemon's process id.
@@ -287,4 +343,44 @@ func (d *Daemon) removeContainers() {
 	for _, id := range d.Containers() {
 		_ = exec.Command("docker", "rm", "-f", id).Run()
 	}
+}
+
+// Post sends a body to the daemon's API, decodes the reply into v and returns the status.
+func (d *Daemon) Post(path, body string, v any) int {
+	d.t.Helper()
+	res, err := d.HTTP().Post("http://sandboxd"+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		d.t.Fatalf("POST %s: %v", path, err)
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(v); err != nil {
+		d.t.Fatalf("POST %s: %s: %v", path, res.Status, err)
+	}
+	return res.StatusCode
+}
+
+// Docker runs the engine's own client, for what only somebody outside does.
+func Docker(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("docker", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("docker %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// Twin is a second daemon on the same state directory, with a socket and a run directory of its own. It is not started.
+func (d *Daemon) Twin() *Daemon {
+	d.t.Helper()
+	twin := prepare(d.t, Options{})
+	b, err := os.ReadFile(twin.Config)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	text := strings.Replace(string(b), twin.state, d.state, 1)
+	if err := os.WriteFile(twin.Config, []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(twin.discard)
+	return twin
 }
