@@ -17,6 +17,13 @@ const (
 	pruneEvery  = time.Minute
 )
 
+// Bounds of what is kept of one owner beside the configured ones.
+const (
+	keepBytesPerUser  = 20 << 30 // specs and streams
+	keepEventsPerUser = 100_000
+	pruneLimit        = 1000 // jobs a round
+)
+
 // engineState is what was last seen of the engine.
 type engineState struct {
 	mu       sync.Mutex
@@ -137,7 +144,8 @@ func (d *daemon) sweep(ctx context.Context) {
 // prune forgets what is past its retention.
 func (d *daemon) prune(ctx context.Context) {
 	ids, err := d.db.Prune(ctx, store.PrunePolicy{
-		OlderThanMS: time.Now().Add(-d.cfg.Jobs.Retention).UnixMilli(), MaxPerOwner: d.cfg.Jobs.KeepPerUser})
+		OlderThanMS: time.Now().Add(-d.cfg.Jobs.Retention).UnixMilli(), MaxPerOwner: d.cfg.Jobs.KeepPerUser,
+		MaxBytesPerOwner: keepBytesPerUser, MaxEventsPerOwner: keepEventsPerUser, Limit: pruneLimit})
 	if err != nil && ctx.Err() == nil {
 		d.log.Warn().Err(err).Msg("pruning failed")
 	}

@@ -74,6 +74,8 @@ type Result struct {
 	Usage            Usage       `json:"usage"`
 	Stream           *StreamInfo `json:"stream,omitempty"`
 	Evidence         []string    `json:"evidence,omitempty"` // the engine's and gate's own words, for a job that failed
+	// Gate is what the start gate saw of the container; its shape is owned by package sandbox.
+	Gate json.RawMessage `json:"gate,omitempty"`
 }
 
 // Ended is everything the end of a job commits.

@@ -56,16 +56,13 @@ func (c *course) outcome(ex wire.Exited) job.Outcome {
 		o.KilledBy = wire.CauseCancel
 	case o.TimedOut:
 		o.Status, o.Reason = job.Timeout, job.ReasonWallClock
-		o.Detail = fmt.Sprintf("did not end within %s", time.Duration(c.posture.TimeoutMS)*time.Millisecond)
 	case o.OOMKilled && (ex.Signal > 0 || ex.Code != 0):
 		o.Status, o.Reason = job.ErrorStatus, job.ReasonOOM
 		o.Detail = fmt.Sprintf("the kernel killed %d of its processes at the memory limit of %d MiB", c.peak.OOMKills, c.posture.Memory>>20)
 	case ex.Signal > 0:
 		o.Status, o.Reason = job.ErrorStatus, job.ReasonSignal
-		o.Detail = "died of " + o.SignalName
 	case ex.Code != 0:
 		o.Status, o.Reason = job.ErrorStatus, job.ReasonExit
-		o.Detail = fmt.Sprintf("exited %d", ex.Code)
 	default:
 		o.Status = job.Success
 	}
@@ -108,6 +105,9 @@ func (x *run) result(ex *wire.Exited) job.Result {
 	s := x.job.Spec
 	if s.Role != "" || len(s.Skills) > 0 {
 		r.Delegation = &job.Delegation{Role: s.Role, Skills: s.Skills, Source: x.job.Owner}
+	}
+	if x.slot != nil {
+		r.Gate = x.slot.Record().Evidence
 	}
 	if x.out != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(x.kill), commitTimeout)

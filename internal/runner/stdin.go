@@ -106,20 +106,31 @@ func (s *stdin) open(ctx context.Context) (io.WriteCloser, error) {
 		return nil, job.Errorf(job.CodeConflict, "stdin", "the job's standard input is fed already")
 	}
 	s.opened = true
-	return &feeder{s: s, ctx: ctx}, nil
+	f := &feeder{s: s, ctx: ctx}
+	// A feeder that goes away without Close leaves the place to another, who goes on with the bytes after the last.
+	f.unhook = context.AfterFunc(ctx, f.release)
+	return f, nil
 }
 
 // feeder is the one writer of a job's stdin.
 type feeder struct {
-	s   *stdin
-	ctx context.Context
+	s      *stdin
+	ctx    context.Context
+	unhook func() bool
+}
+
+func (f *feeder) release() {
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	if !f.s.eof {
+		f.s.opened = false
+	}
+	f.s.cond.Broadcast()
 }
 
 // Write blocks while the command does not read. It fails when the command reads no more.
 func (f *feeder) Write(p []byte) (int, error) {
 	s := f.s
-	unhook := context.AfterFunc(f.ctx, func() { s.mu.Lock(); s.cond.Broadcast(); s.mu.Unlock() })
-	defer unhook()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	done := 0
@@ -146,6 +157,7 @@ func (f *feeder) Write(p []byte) (int, error) {
 
 // Close sends the end of input.
 func (f *feeder) Close() error {
+	f.unhook()
 	s := f.s
 	s.mu.Lock()
 	defer s.mu.Unlock()

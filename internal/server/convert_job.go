@@ -45,13 +45,17 @@ func FromJob(j job.Job) api.Job {
 	return out
 }
 
-// FromJobDetailed adds what the record holds beside that: names of the environment and a stored cancel.
+// FromJobDetailed adds what the record holds beside that: names of the environment, a stored cancel, what the gate saw.
 func FromJobDetailed(j job.Job) api.Job {
 	out := FromJob(j)
 	for _, v := range j.Spec.Env {
 		out.EnvNames = append(out.EnvNames, v.Name)
 	}
 	out.Cancelling = string(j.CancelReason)
+	// The slot of a job that ended is gone; what its start gate saw is on the record.
+	if j.Result != nil && len(j.Result.Gate) > 0 {
+		out.Slot = &api.Slot{State: "gone", Evidence: j.Result.Gate}
+	}
 	return out
 }
 

@@ -49,8 +49,12 @@ func (s *Server) get(x *exchange) error {
 	out := FromJobDetailed(j)
 	out.Position = s.cfg.Jobs.Position(j.ID)
 	out.Envelope = s.cfg.Status.EnvelopeFields(j.Envelope)
-	if out.Slot, err = s.cfg.Status.Slot(x.ctx, j.ID); err != nil {
+	slot, err := s.cfg.Status.Slot(x.ctx, j.ID)
+	if err != nil {
 		return err
+	}
+	if slot != nil {
+		out.Slot = slot
 	}
 	writeJSON(x.w, http.StatusOK, out)
 	return nil
