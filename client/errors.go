@@ -26,7 +26,8 @@ func (e *Error) Error() string {
 	if s == "" {
 		s = e.Title
 	}
-	if e.Field != "" && !strings.HasPrefix(s, e.Field) {
+	// "ref" and "id" are parts of the path, not of what the caller wrote.
+	if e.Field != "" && e.Field != "ref" && e.Field != "id" && !strings.HasPrefix(s, e.Field) {
 		s = e.Field + ": " + s
 	}
 	for _, v := range e.Violations {

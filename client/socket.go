@@ -60,22 +60,25 @@ func explainPermission(socket string) (detail, hint string) {
 		if err != nil {
 			return fmt.Sprintf("you may not open %q", socket), "ask the operator of the daemon"
 		}
-		group := groupOf(st)
+		gid, group := groupOf(st)
 		detail = fmt.Sprintf("you may not open %q: %s has mode %#o and group %s", socket, dir, st.Mode().Perm(), group)
+		if gid == 0 || st.Mode().Perm()&0o070 == 0 { // nobody should join root's group for this
+			return detail, "the operator lets a group in with 'group' under [socket] of the daemon's configuration"
+		}
 		return detail, fmt.Sprintf("join the group with 'sudo usermod -aG %s %s' and log in again", group, userName())
 	}
 }
 
-func groupOf(st fs.FileInfo) string {
+func groupOf(st fs.FileInfo) (gid uint32, name string) {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	if !ok {
-		return "?"
+		return 0, "?"
 	}
-	gid := strconv.FormatUint(uint64(sys.Gid), 10)
-	if g, err := user.LookupGroupId(gid); err == nil {
-		return g.Name
+	number := strconv.FormatUint(uint64(sys.Gid), 10)
+	if g, err := user.LookupGroupId(number); err == nil {
+		return sys.Gid, g.Name
 	}
-	return gid
+	return sys.Gid, number
 }
 
 func userName() string {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,18 +94,38 @@ func TestPermissionDeniedNamesGroupAndMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	cmd := exec.CommandContext(within(t), "/proc/self/exe")
-	cmd.Dir = "/"
-	cmd.Env = []string{"CLIENT_TEST_AS_NOBODY=" + socket}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+	dir := filepath.Dir(socket)
+	tests := []struct {
+		name string
+		mode os.FileMode
+		gid  int
+		want []string
+	}{
+		{"a folder bars the way", 0o700, 0, []string{dir + " has mode 0700 and group root", "'group' under [socket]"}},
+		{"the socket's group", 0o755, 60, []string{socket + " has mode 0660 and group games", "usermod -aG games nobody"}},
+		{"root's group is not to be joined", 0o755, 0, []string{socket + " has mode 0660 and group root", "'group' under [socket]"}},
 	}
-	for _, want := range []string{"permission=true", "you may not open", "mode 0700", "group root", "usermod -aG root"} {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("report %q lacks %q", out, want)
-		}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, err := range []error{os.Chmod(dir, tt.mode), os.Chown(socket, 0, tt.gid), os.Chmod(socket, 0o660)} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.CommandContext(within(t), "/proc/self/exe")
+			cmd.Dir = "/"
+			cmd.Env = []string{"CLIENT_TEST_AS_NOBODY=" + socket, "GORACE=atexit_sleep_ms=0"}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			for _, want := range append(tt.want, "permission=true", "you may not open") {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("report %q lacks %q", out, want)
+				}
+			}
+		})
 	}
 }
 

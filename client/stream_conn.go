@@ -48,30 +48,28 @@ func (s *Stream) reconnect() error {
 	return s.lost.worn(s.ctx, err)
 }
 
-// interrupted decides what the end of a connection means: nil to go on. Only an end record, or a job that is done and
-// has nothing more to send, completes a followed stream.
+// interrupted decides what the end of a connection means: nil to go on. A daemon that stops ends it in good order, too,
+// so without an end record only the job's state tells whether there is more.
 func (s *Stream) interrupted(err error) error {
-	if cause := context.Cause(s.ctx); cause != nil {
-		return cause
-	}
 	s.disconnect()
 	var odd *ProtocolError
 	if errors.As(err, &odd) {
 		return err
 	}
-	if errors.Is(err, io.EOF) && (!s.opts.Follow || s.idle && s.jobDone()) {
-		s.done = true
-		return nil
+	if cause := context.Cause(s.ctx); cause != nil {
+		return cause
+	}
+	if errors.Is(err, io.EOF) {
+		done, jerr := s.c.isDone(s.ctx, s.ref)
+		if jerr == nil && (done && s.idle || !done && !s.opts.Follow) {
+			s.done = true
+			return nil
+		}
 	}
 	if time.Since(s.opened) > steady {
 		s.lost.calm()
 	}
 	return s.lost.worn(s.ctx, s.c.socketError(err))
-}
-
-func (s *Stream) jobDone() bool {
-	done, err := s.c.isDone(s.ctx, s.ref)
-	return err == nil && done
 }
 
 // read reads one record into buf. A record that makes no sense is a *ProtocolError: there is no way to find the next

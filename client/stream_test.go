@@ -136,6 +136,28 @@ func TestGapsAreHandedOut(t *testing.T) {
 	}
 }
 
+func TestMissingBytesThatWereNotDeclaredAreAGapToo(t *testing.T) {
+	_, c := pair(t)
+	stdout, _, gaps := read(t, c, submit(t, c, "hole").ID, client.StreamOptions{Follow: true})
+	if stdout != "head\ntail\n" || len(gaps) != 1 || gaps[0] != 77 {
+		t.Errorf("got %q with gaps %v", stdout, gaps)
+	}
+}
+
+func TestOutputWithoutAnEndRecordEndsWithItsJob(t *testing.T) {
+	d, c := pair(t)
+	d.Set(func(f *clienttest.Faults) { f.NoEndRecord = true })
+	for _, follow := range []bool{true, false} {
+		job := submit(t, c, "echo", "hi")
+		if _, err := c.WaitResult(within(t), job.ID); err != nil {
+			t.Fatal(err)
+		}
+		if stdout, _, _ := read(t, c, job.ID, client.StreamOptions{Follow: follow}); stdout != "hi\n" {
+			t.Errorf("follow %t: got %q", follow, stdout)
+		}
+	}
+}
+
 func TestStreamWithoutFollowEndsAtOnce(t *testing.T) {
 	_, c := pair(t)
 	job := submit(t, c, "hang")

@@ -16,11 +16,18 @@ running() {
   [ -n "$start" ] && [ "$(started "$pid")" = "$start" ] && echo "$pid"
 }
 started() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
-listening() { grep -qE "^[^ ]+ [^ ]+ [^ ]+ 00010000 .* $socket\$" /proc/net/unix; }
+# Whether a daemon answers: 0 with its engine, 4 without.
+listening() { local code=0; SANDBOXD_SOCKET=$socket bin/sbx daemon status >/dev/null 2>&1 || code=$?; [ $code = 0 ] || [ $code = 4 ]; }
 
 start() {
   local pid
-  if pid=$(running); then say "runs already, pid $pid"; exit 0; fi
+  if pid=$(running); then
+    # A daemon whose program was built anew gives way to the new one; its jobs go on.
+    case $(readlink "/proc/$pid/exe") in
+      *"(deleted)") say "bin/sandboxd is newer than the running daemon, which makes room for it"; (stop) ;;
+      *) say "runs already, pid $pid"; exit 0 ;;
+    esac
+  fi
   listening && die "another daemon listens at $socket; stop it, or set SANDBOXD_SOCKET and SANDBOXD_FLAGS"
   [ -x bin/sandboxd ] || die "bin/sandboxd is not there; run 'make build'"
   mkdir -p "$run"

@@ -54,7 +54,7 @@ took=$(( ($(date +%s%N) - began) / 1000000 ))
 
 echo
 say "results (${took} ms in all):"
-"$sbx" ps -a -f label=demo=review -f limit=3 2>/dev/null || "$sbx" ps -a
+"$sbx" ps -a -n 3 -f label=demo=review
 for name in vet secrets history; do
   [ "$(cat "$results/$name" 2>/dev/null || echo missing)" = 0 ] || failed=1
 done

@@ -24,6 +24,7 @@ type Faults struct {
 	CutEvents   int           // cut the events' connection after so many events
 	Garbage     bool          // every reply is nonsense
 	BadRecords  bool          // streams are nonsense
+	NoEndRecord bool          // streams end without one
 	Overlap     uint64        // a resumed stream begins so many bytes too early
 	LeaseGrace  time.Duration // default 200 ms
 	QueuedFor   time.Duration // how long jobs stay queued

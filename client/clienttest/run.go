@@ -20,6 +20,7 @@ import (
 //	say WORDS       to stdout, without newline    mixed        lines on both, in turn
 //	bytes           every byte value              cat          stdin to stdout
 //	request         the request, as JSON          gap          output with 1000 bytes left out
+//	hole            the same with 77 bytes, and no record of it
 //	exit N          exit code N                   signal N     died of signal N
 //	end STATUS REASON DETAIL                      long N       N numbered lines
 //	hang            until cancelled               stubborn     until killed
@@ -85,6 +86,12 @@ func (d *Daemon) play(j *fakeJob) api.Outcome {
 	case "gap":
 		d.write(j, api.KindStdout, []byte("head\n"))
 		d.record(j, api.KindGap, binary.BigEndian.AppendUint64(nil, 1000), 1000)
+		d.write(j, api.KindStdout, []byte("tail\n"))
+	case "hole":
+		d.write(j, api.KindStdout, []byte("head\n"))
+		d.mu.Lock()
+		j.end += 77
+		d.mu.Unlock()
 		d.write(j, api.KindStdout, []byte("tail\n"))
 	case "request":
 		b, _ := json.Marshal(j.req)
@@ -173,8 +180,8 @@ func exits(o api.Outcome) (run, status int) {
 	switch o.Status {
 	case "error", "partial":
 		run, status = 0, 1
-		if o.Status == "partial" && o.Reason == "iteration_budget" {
-			status = 0
+		if o.Status == "partial" {
+			status = map[string]int{"iteration_budget": 0, "time_budget": 2}[o.Reason]
 		}
 		if o.ExitCode != nil {
 			run = *o.ExitCode

@@ -82,7 +82,7 @@ func (d *Daemon) stream(w http.ResponseWriter, r *http.Request, j *fakeJob) {
 			rec = j.stream[i]
 		}
 		d.mu.Unlock()
-		if end && !done {
+		if end && (!done || f.NoEndRecord) {
 			return // without follow, of a job that is not done
 		}
 		if err := send(out, rec, from, q.Get("stream"), end); err != nil {

@@ -77,6 +77,10 @@ func (a *app) adopt(cmd *cli.Command) {
 	cmd.UseShortOptionHandling = true
 	for _, sub := range cmd.Commands {
 		sub.HideHelpCommand = true // 'help' is an argument like any other there
+		sub.Before = func(ctx context.Context, c *cli.Command) (context.Context, error) {
+			a.json = c.Bool("json")
+			return ctx, nil
+		}
 		a.adopt(sub)
 		sub.CustomHelpTemplate = verbHelp(cmd.Name, sub)
 	}
@@ -118,9 +122,7 @@ func verbNames(root *cli.Command) []string {
 	return names
 }
 
-// client makes the client of one verb. Its --json also decides how errors are shown.
-func (a *app) client(cmd *cli.Command) *client.Client {
-	a.json = cmd.Bool("json")
+func newClient(cmd *cli.Command) *client.Client {
 	return client.New(client.Options{Socket: cmd.String("socket")})
 }
 

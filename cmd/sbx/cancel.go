@@ -35,7 +35,7 @@ func (a *app) cancel(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	c := a.client(cmd)
+	c := newClient(cmd)
 	defer c.Close()
 	jobs, code := []*api.Job{}, 0
 	for _, ref := range refs {

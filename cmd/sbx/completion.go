@@ -61,7 +61,7 @@ func (a *app) completeJobs(ctx context.Context, cmd *cli.Command) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	c := client.New(client.Options{Socket: cmd.String("socket")})
+	c := newClient(cmd)
 	defer c.Close()
 	list, err := c.Jobs(ctx, client.JobFilter{Limit: 50})
 	if err != nil {

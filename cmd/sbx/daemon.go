@@ -47,7 +47,7 @@ func (a *app) daemonStatus(ctx context.Context, cmd *cli.Command) error {
 	if err := noArgs(cmd); err != nil {
 		return err
 	}
-	c := a.client(cmd)
+	c := newClient(cmd)
 	defer c.Close()
 	s, code, err := askStatus(ctx, c)
 	if cmd.Bool("json") {

@@ -19,6 +19,8 @@ const (
 	exitUsage       = 2
 	exitDown        = 3
 	exitEngineDown  = 4
+	exitDenied      = 120
+	exitBroke       = 121 // budget exhausted
 	exitTimeout     = 124
 	exitDaemon      = 125
 	exitInterrupted = 130
@@ -77,7 +79,7 @@ func (a *app) end(err error) int {
 	}
 	a.note("%s", text)
 	if a.json && !a.stdout.used.Load() {
-		_ = a.printJSON(p)
+		_ = a.printLine(p) // it has been told on stderr
 	}
 	return p.ExitCode
 }
@@ -102,7 +104,7 @@ func problemOf(err error) api.Problem {
 	case errors.As(err, &refused):
 		p := refused.Problem
 		p.Detail = refused.Error()
-		if p.Code != client.CodeInvalid && p.Status/100 == 4 && p.ExitCode >= 120 && p.ExitCode <= 121 {
+		if p.Code != client.CodeInvalid && (p.ExitCode == exitDenied || p.ExitCode == exitBroke) {
 			p.Detail = "denied (" + p.Code + "): " + p.Detail
 		}
 		if p.Code == client.CodeNotFound && p.Hint == "" {

@@ -50,7 +50,7 @@ func (a *app) events(ctx context.Context, cmd *cli.Command) error {
 		}
 		o.After = n
 	}
-	c := a.client(cmd)
+	c := newClient(cmd)
 	defer c.Close()
 	only := ""
 	if cmd.IsSet("job") {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"sandboxd/api"
 	"sandboxd/client"
@@ -160,10 +161,22 @@ func (s *session) hold(ctx context.Context, id string) {
 	}
 }
 
+// settle is how long a job is given to end before a cut of its input is worth a word.
+const settle = time.Second
+
 // forward sends standard input. A command that ends without reading all of it is nothing to speak of.
 func (s *session) forward(ctx context.Context, id string) {
-	if err := s.client.Stdin(ctx, id, s.app.stdin); err != nil && ctx.Err() == nil && !s.over(ctx, id) {
-		s.app.note("standard input was cut off: %v", err)
+	err := s.client.Stdin(ctx, id, s.app.stdin)
+	if err == nil {
+		return
+	}
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(settle):
+	}
+	if !s.over(ctx, id) {
+		s.app.note("the job gets no more standard input: %v", err)
 	}
 }
 

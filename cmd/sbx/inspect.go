@@ -44,7 +44,7 @@ func (a *app) inspect(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	c := a.client(cmd)
+	c := newClient(cmd)
 	defer c.Close()
 	all, code := []inspected{}, 0
 	for _, ref := range jobs {

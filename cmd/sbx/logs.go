@@ -58,7 +58,7 @@ func (a *app) logs(ctx context.Context, cmd *cli.Command) error {
 	if cmd.Bool("json") && cmd.Bool("timestamps") {
 		return usage(cmd, "--json carries the times already; leave out --timestamps")
 	}
-	c := a.client(cmd)
+	c := newClient(cmd)
 	defer c.Close()
 	stream, err := c.Stream(ctx, jobs[0], o)
 	if err != nil {

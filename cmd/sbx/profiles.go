@@ -29,7 +29,7 @@ func (a *app) profiles(ctx context.Context, cmd *cli.Command) error {
 	if cmd.Args().Len() > 1 {
 		return usage(cmd, "takes one name; %d were given", cmd.Args().Len())
 	}
-	c := a.client(cmd)
+	c := newClient(cmd)
 	defer c.Close()
 	profiles, err := c.Profiles(ctx)
 	if err != nil {

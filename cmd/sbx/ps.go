@@ -51,7 +51,7 @@ func (a *app) ps(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	c := a.client(cmd)
+	c := newClient(cmd)
 	defer c.Close()
 	jobs, err := listJobs(ctx, c, filter, limit)
 	if err != nil {

@@ -36,7 +36,7 @@ func (a *app) result(ctx context.Context, cmd *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	c := a.client(cmd)
+	c := newClient(cmd)
 	defer c.Close()
 	var r *api.Result
 	var job *api.Job

@@ -80,7 +80,10 @@ func (a *app) runJob(ctx context.Context, cmd *cli.Command) error {
 	if opts.interactive = req.StdinStream; opts.interactive && opts.detach {
 		return usage(cmd, "--interactive forwards standard input and --detach leaves at once; choose one")
 	}
-	c := a.client(cmd)
+	if opts.interactive && cmd.String("task") == "-" {
+		return usage(cmd, "--task - and --interactive both want standard input; choose one")
+	}
+	c := newClient(cmd)
 	defer c.Close()
 	if opts.detach {
 		job, err := c.Submit(ctx, req)

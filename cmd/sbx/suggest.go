@@ -40,11 +40,11 @@ func usageOf(cmd *cli.Command, err error) error {
 		if why, ok := notHere[name]; ok && cmd.Name == "run" {
 			return usage(cmd, "there is no flag %s: %s", dashed(name), why)
 		}
-		e := usage(cmd, "there is no flag %s", dashed(name)).(*usageError) //nolint:errorlint // made on the left
-		if near := nearest(name, flagNames(cmd)); near != "" {
-			e.meant = dashed(near)
+		meant := nearest(name, flagNames(cmd))
+		if meant != "" {
+			meant = dashed(meant)
 		}
-		return e
+		return &usageError{text: cmd.Name + ": there is no flag " + dashed(name), meant: meant, help: cmd.FullName() + " --help"}
 	}
 	if flag, ok := strings.CutPrefix(text, libNoValue); ok {
 		return usage(cmd, "%s needs a value", dashed(strings.TrimLeft(flag, "-")))
@@ -84,27 +84,31 @@ func nearest(word string, names []string) string {
 	return best
 }
 
-// slips counts the insertions, deletions and replacements between two words.
+// slips counts the insertions, deletions and replacements, and swaps of neighbours, between two words.
 func slips(a, b string) int {
 	if len(a) > 64 {
 		return len(a)
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
+	var before, last []int
+	for i := 0; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		for j := range row {
+			switch {
+			case i == 0 || j == 0:
+				row[j] = i + j
+				continue
+			case a[i-1] == b[j-1]:
+				row[j] = last[j-1]
+			default:
+				row[j] = 1 + min(last[j-1], last[j], row[j-1])
 			}
-			diagonal, row[j+1] = row[j+1], cost
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
 		}
+		before, last = last, row
 	}
-	return row[len(b)]
+	return last[len(b)]
 }
 
 // oneOf checks a word against a closed list.

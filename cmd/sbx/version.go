@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"sandboxd/api"
-	"sandboxd/client"
 )
 
 // version of this client; a release sets it with -ldflags "-X main.version=…".
@@ -45,7 +44,7 @@ func (a *app) version(ctx context.Context, cmd *cli.Command) error {
 		return err
 	}
 	asJSON := cmd.Bool("json")
-	c := client.New(client.Options{Socket: cmd.String("socket")})
+	c := newClient(cmd)
 	defer c.Close()
 	v := versions{Socket: c.Socket()}
 	v.Client.Product, v.Client.Program, v.Client.Version = api.Product, "sbx", version

@@ -50,7 +50,7 @@ func (a *app) wait(ctx context.Context, cmd *cli.Command) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(*limit), errWaited)
 		defer cancel()
 	}
-	c := a.client(cmd)
+	c := newClient(cmd)
 	defer c.Close()
 	results, code := []*api.Result{}, 0
 	for _, ref := range jobs {

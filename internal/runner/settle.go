@@ -133,8 +133,16 @@ func (x *run) result(ex *wire.Exited) job.Result {
 func (c *course) result(ex *wire.Exited) job.Result {
 	r := c.run.result(ex)
 	if c.peak != (sandbox.Readings{}) {
-		cpu, mem := c.peak.CPU.Milliseconds(), c.peak.MemoryPeak
-		r.Usage.CPUMS, r.Usage.MemoryPeak = &cpu, &mem
+		cpu := c.peak.CPU.Milliseconds()
+		r.Usage.CPUMS = &cpu
+	}
+	mem := c.peak.MemoryPeak
+	if ex != nil {
+		// A job shorter than a poll: the kernel's figure of its largest process is the better one.
+		mem = max(mem, ex.Rusage.MaxRSSKiB<<10)
+	}
+	if mem > 0 {
+		r.Usage.MemoryPeak = &mem
 	}
 	return r
 }
