@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 scripts/go.sh
 scripts/deps.sh gcc git strace mmdebstrap busybox mkfs.ext4
 
-export SANDBOXD_TEST_BIN=$PWD/bin
+export SANDBOXD_TEST_BIN=$PWD/bin SANDBOXD_TEST_ENGINE=required SANDBOXD_TEST_IMAGE=sandboxd/tiny
 [ $# -gt 0 ] || set -- ./...
 go build -buildvcs=false -o bin/tools/testsum ./test/testsum
 # -vet=off: lint has run it. Errors before any test (a go.mod that is wrong) come on stderr, beside the report.

@@ -33,11 +33,12 @@ func (d *Docker) Events(ctx context.Context, labels map[string]string) (<-chan E
 	var in subscription
 	err = d.run(ctx, OpEvents, "", func(ctx context.Context, s *session) (err error) {
 		in, err = subscribe(ctx, s, match)
+		if !late.Stop() && err == nil {
+			err = in.drain(ctx) // taken, and too late
+		}
 		return err
 	})
-	if !late.Stop() && err == nil {
-		err = in.drain(ctx)
-	}
+	late.Stop()
 	if err != nil {
 		end(nil)
 		d.calls.Done()

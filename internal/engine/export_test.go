@@ -8,7 +8,7 @@ import (
 )
 
 // SDK is the client below d.
-func SDK(d *Docker, ctx context.Context) (*client.Client, error) {
+func SDK(ctx context.Context, d *Docker) (*client.Client, error) {
 	s, err := d.negotiated(ctx)
 	if err != nil {
 		return nil, err

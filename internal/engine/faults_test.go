@@ -13,12 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"sandboxd/internal/engine"
 	"sandboxd/internal/engine/enginetest"
 )
 
 var sample = func() engine.Container {
-	return enginetest.Sample(engine.Image{ID: imageID}, engine.Info{}, "exit 0")
+	return enginetest.Sample(engine.Image{ID: imageID}, engine.Info{}, "tag", "exit 0")
 }
 
 const (
@@ -88,6 +90,18 @@ func TestAHungEngineHoldsNoCallBeyondItsDeadline(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAHungCallLeavesNoGoroutine(t *testing.T) {
+	s := newStub(t, "1.24", "1.51")
+	d := s.hasty(t)
+	before := goleak.IgnoreCurrent()
+	for _, name := range []string{"create", "inspect", "kill", "events", "image pull", "image load"} {
+		c := everyCall(d)[name]
+		s.on(c.request, hangs).on("GET /images/"+imageID+"/json", hangs)
+		wantKind(t, c.call(t.Context()), engine.TimedOut)
+	}
+	goleak.VerifyNone(t, before)
 }
 
 func TestAHungNegotiationHoldsNoCallBeyondItsDeadline(t *testing.T) {

@@ -64,7 +64,7 @@ func TestNoSourceNamesAnotherMethodOfTheSDK(t *testing.T) {
 func TestTheGateStopsEveryOtherEndpoint(t *testing.T) {
 	s := newStub(t, "1.24", "1.51")
 	d := s.client(t)
-	sdk, err := engine.SDK(d, t.Context())
+	sdk, err := engine.SDK(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +81,10 @@ func TestTheGateStopsEveryOtherEndpoint(t *testing.T) {
 		},
 		"exec run": func(ctx context.Context) error {
 			return sdk.ContainerExecStart(ctx, "e1", container.ExecStartOptions{})
+		},
+		"exec attach": func(ctx context.Context) error {
+			_, err := sdk.ContainerExecAttach(ctx, "e1", container.ExecAttachOptions{})
+			return err
 		},
 		"exec look": func(ctx context.Context) error { _, err := sdk.ContainerExecInspect(ctx, "e1"); return err },
 		"attach": func(ctx context.Context) error {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -137,6 +138,15 @@ func TestHosts(t *testing.T) {
 	}
 	if err := engine.New(engine.Options{CallTimeout: -1}).Open(); err == nil {
 		t.Error("a timeout below 0 was taken")
+	}
+}
+
+func TestAnEngineOnAPort(t *testing.T) {
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+	server := httptest.NewServer(http.HandlerFunc(newStub(t, "1.24", "1.44").on("HEAD /_ping", says(200, "")).serve))
+	defer server.Close()
+	if err := open(t, engine.Options{Host: "tcp://" + server.Listener.Addr().String()}).Ping(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -24,8 +24,7 @@ type session struct {
 	api string
 }
 
-// connectLater makes the HTTP client with the gate around it. The SDK sets up the transport for the address; only
-// after that may the gate wrap it.
+// connectLater makes the HTTP client, with the gate before a transport that the SDK has set up for the address.
 func (d *Docker) connectLater() error {
 	d.pool = &http.Transport{MaxIdleConns: 32, MaxIdleConnsPerHost: 32, IdleConnTimeout: 30 * time.Second}
 	u, err := client.ParseHostURL(d.opt.Host)
@@ -46,6 +45,7 @@ func (d *Docker) connectLater() error {
 	}
 	d.http = &http.Client{Transport: gate{host, d.pool}, CheckRedirect: client.CheckRedirect}
 	_, err = client.NewClientWithOpts(client.WithHTTPClient(&http.Client{Transport: d.pool}), client.WithHost(d.opt.Host))
+	d.pool.Proxy = nil // the engine is this host's own
 	return err
 }
 

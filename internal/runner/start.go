@@ -14,7 +14,7 @@ const taskFile = "task.json"
 const finishMin = 200 * time.Millisecond
 
 // pidsSlack is what RLIMIT_NPROC allows beyond the job's pids where the job has no cgroup of its own: init's threads.
-const pidsSlack = 8
+const pidsSlack = 16
 
 // window is the finishing window: min(grace, timeout/8).
 func (x *run) window() time.Duration {

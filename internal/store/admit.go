@@ -165,8 +165,8 @@ func expectOne(n int64, err error, format string, args ...any) error {
 func (a *admissionRow) insertJob(t *tx) error {
 	j := a.Job
 	n, err := t.exec(`INSERT INTO jobs(id, root, parent, depth, owner, owner_uid, owner_gid, owner_groups, state, attempt, node, epoch, name,
- priority, milli_cpus, memory, bytes, cancel_reason, cancel_kill, idem_key, queued, prepared, started, finished, settled, outcome, result)
- VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9, $10, $11, $12, $13, $14, $15, $16, '', 0, $17, $18, 0, 0, 0, 0, '', '')
+ priority, milli_cpus, memory, bytes, cancel_reason, cancel_kill, idem_key, queued, prepared, started, finished, settled, outcome)
+ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'queued', $9, $10, $11, $12, $13, $14, $15, $16, '', 0, $17, $18, 0, 0, 0, 0, '')
  ON CONFLICT (id) DO NOTHING`,
 		j.ID, j.Root, j.Parent, j.Depth, j.Owner, j.OwnerUID, j.OwnerGID, a.groups, j.Attempt, j.Node, j.Epoch, j.Spec.Name,
 		j.Spec.Priority, a.milliCPUs, a.memory, a.bytes, j.IdempotencyKey, j.Times.Queued)

@@ -22,6 +22,7 @@ var invariants = map[string]string{
 	"an outcome exactly if done": `SELECT id FROM jobs WHERE (state = 'done') <> (outcome <> '')`,
 	"event numbers of an owner":  `SELECT owner FROM events GROUP BY owner HAVING max(seq) - min(seq) + 1 <> count(*)`,
 	"event counters":             `SELECT owner FROM event_counters c WHERE owner <> '*' AND seq < (SELECT max(seq) FROM events e WHERE e.owner = c.owner)`,
+	"a result exactly if done":   `SELECT id FROM jobs WHERE (state = 'done') <> (id IN (SELECT job FROM results))`,
 	"a spec for every job":       `SELECT id FROM jobs WHERE id NOT IN (SELECT job FROM specs)`,
 	"no cancel in the queue":     `SELECT id FROM jobs WHERE state = 'queued' AND cancel_reason <> ''`,
 }

@@ -107,10 +107,9 @@ func (w *writer) run1(text string) error {
 // tendLog moves the log into the database file when it has grown. Its failure is as fatal as that of a commit; a full
 // disk only lets the log grow until there is room.
 func (w *writer) tendLog() {
-	if w.batches++; w.batches < checkpointEvery || w.store.failure() != nil {
+	if w.store.failure() != nil {
 		return
 	}
-	w.batches = 0
 	frames, err := w.conn.logFrames("NOOP")
 	if err == nil && frames >= checkpointAt {
 		err = w.conn.checkpoint("PASSIVE")

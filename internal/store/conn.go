@@ -49,14 +49,15 @@ func processSettings() error {
 }
 
 // openWriter opens, checks and migrates the database. The log is moved into the database by the writer alone
-// (wal_autocheckpoint 0), because SQLite's automatic checkpoint swallows a failed fsync.
-func openWriter(ctx context.Context, path string) (_ *conn, err error) {
+// (wal_autocheckpoint 0), because SQLite's automatic checkpoint swallows a failed fsync. rest says that a part of the file
+// is still to be checked.
+func openWriter(ctx context.Context, path string, whole int64) (_ *conn, rest bool, err error) {
 	if err := processSettings(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	db, err := openDB(dsn(path, "foreign_keys(1)", "synchronous(FULL)", "wal_autocheckpoint(0)", "journal_size_limit(16777216)", "cache_size(-16384)"), 1)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	c := &conn{path: path, db: db, stmts: map[string]*sql.Stmt{}}
 	defer func() {
@@ -65,20 +66,23 @@ func openWriter(ctx context.Context, path string) (_ *conn, err error) {
 		}
 	}()
 	if c.raw, err = db.Conn(ctx); err != nil {
-		return nil, c.unreadable(err)
+		return nil, false, c.unreadable(err)
 	}
 	version, err := checkSchema(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, false, err
+	}
+	if rest, err = checkBeforeUse(ctx, c, version, whole); err != nil {
+		return nil, false, err
 	}
 	var mode string
 	if err := c.raw.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
-		return nil, c.unreadable(err)
+		return nil, false, c.unreadable(err)
 	}
 	if mode != "wal" {
-		return nil, fmt.Errorf("the state database %s cannot use a write-ahead log (journal mode %q): its file system lacks shared memory; name a directory on a local disk", path, mode)
+		return nil, false, fmt.Errorf("the state database %s cannot use a write-ahead log (journal mode %q): its file system lacks shared memory; name a directory on a local disk", path, mode)
 	}
-	return c, migrate(ctx, c, version)
+	return c, rest, migrate(ctx, c, version)
 }
 
 func (c *conn) unreadable(err error) error {
@@ -123,7 +127,11 @@ func (c *conn) checkpoint(mode string) error {
 // logFrames runs a checkpoint and returns the pages in the log that the database file lacks.
 func (c *conn) logFrames(mode string) (int64, error) {
 	var busy, log, moved int64
-	if err := c.raw.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &log, &moved); err != nil {
+	st, err := c.stmt(context.Background(), "PRAGMA wal_checkpoint("+mode+")")
+	if err != nil {
+		return 0, err
+	}
+	if err := st.QueryRowContext(context.Background()).Scan(&busy, &log, &moved); err != nil {
 		return 0, fmt.Errorf("checkpoint: %w", err)
 	}
 	return log - moved, nil

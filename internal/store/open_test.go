@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -177,6 +178,42 @@ func TestDamagedFileIsRefused(t *testing.T) {
 			}
 			refused(t, dir, "damaged or unreadable", "backup")
 		})
+	}
+}
+
+// TestDamageFoundWhileWorking opens a large file with a damaged page in a table that a start does not need.
+func TestDamageFoundWhileWorking(t *testing.T) {
+	dir, db := closedStore(t, 100)
+	at := strings.LastIndex(read(t, db), `"command":["true"]`)
+	if at < 0 {
+		t.Fatal("no spec found in the file")
+	}
+	f, err := os.OpenFile(db, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt(make([]byte, 4096), int64(at/4096*4096))
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, dir, "damaged")
+	o := options(dir)
+	o.WholeCheck = 1
+	s := store.New(o)
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	select {
+	case err := <-s.Fatal():
+		if !strings.Contains(err.Error(), "damaged") {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the damage was not found")
+	}
+	if _, err := s.Boot(t.Context()); job.CodeOf(err) != job.CodeInternal {
+		t.Errorf("writing went on: %v", err)
 	}
 }
 

@@ -15,9 +15,10 @@ import (
 const (
 	recordColumns = `j.id, j.root, j.parent, j.depth, j.owner, j.owner_uid, j.owner_gid, j.owner_groups, j.state, j.attempt,
  j.node, j.epoch, j.cancel_reason, j.cancel_kill, j.idem_key, j.queued, j.prepared, j.started, j.finished, j.settled,
- j.outcome, j.result, s.spec, s.envelope`
-	queryRecord = `SELECT ` + recordColumns + ` FROM jobs j JOIN specs s ON s.job = j.id WHERE j.id = $1`
-	queryJob    = `SELECT ` + recordColumns + `, s.rest, s.stdin FROM jobs j JOIN specs s ON s.job = j.id WHERE j.id = $1`
+ j.outcome, coalesce(r.result, ''), s.spec, s.envelope`
+	recordTables = ` FROM jobs j JOIN specs s ON s.job = j.id LEFT JOIN results r ON r.job = j.id WHERE j.id = $1`
+	queryRecord  = `SELECT ` + recordColumns + recordTables
+	queryJob     = `SELECT ` + recordColumns + `, s.rest, s.stdin` + recordTables
 )
 
 // specText is a Spec as stored: the words every reading needs, and apart from them those that may be large.

@@ -23,6 +23,9 @@ type Options struct {
 	Dir  string // state directory; made with mode 0700 if missing
 	Node string // name of this node in rows; default "local"
 	Log  zerolog.Logger
+	// WholeCheck is the size in bytes up to which the whole database file is checked before Open returns; a larger one is
+	// checked in part, and the rest while the daemon works. Default 128 MiB.
+	WholeCheck int64
 	// Readers is the number of reading connections; default 4.
 	Readers int
 }
@@ -37,10 +40,13 @@ type SQLite struct {
 	node    string
 	log     zerolog.Logger
 	readers int
+	whole   int64 // Options.WholeCheck
 
-	lock  *os.File
-	write *writer
-	read  *reader
+	lock      *os.File
+	write     *writer
+	read      *reader
+	stopCheck context.CancelFunc
+	checked   chan struct{} // closed when nothing checks the file any more
 
 	fatal  chan error // capacity 1
 	failed atomic.Pointer[error]
@@ -63,9 +69,12 @@ func New(o Options) *SQLite {
 	if o.Readers <= 0 {
 		o.Readers = 4
 	}
+	if o.WholeCheck <= 0 {
+		o.WholeCheck = 128 << 20
+	}
 	return &SQLite{
-		dir: o.Dir, node: o.Node, log: o.Log, readers: o.Readers,
-		fatal: make(chan error, 1), changed: make(chan struct{}),
+		dir: o.Dir, node: o.Node, log: o.Log, readers: o.Readers, whole: o.WholeCheck,
+		fatal: make(chan error, 1), changed: make(chan struct{}), checked: make(chan struct{}),
 	}
 }
 
@@ -89,7 +98,7 @@ func (s *SQLite) Open(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(err, lock.Close())
 	}
-	conn, err := openWriter(ctx, path)
+	conn, rest, err := openWriter(ctx, path, s.whole)
 	if err != nil {
 		return errors.Join(err, lock.Close())
 	}
@@ -100,7 +109,18 @@ func (s *SQLite) Open(ctx context.Context) (err error) {
 	s.lock, s.read = lock, read
 	s.write = newWriter(conn, s)
 	s.open.Store(true)
+	s.startCheck(ctx, rest)
 	return nil
+}
+
+// startCheck checks in the background what was not checked before use.
+func (s *SQLite) startCheck(ctx context.Context, rest bool) {
+	ctx, s.stopCheck = context.WithCancel(context.WithoutCancel(ctx))
+	if !rest {
+		close(s.checked)
+		return
+	}
+	go s.checkRest(ctx)
 }
 
 // ready returns errClosed before Open and after Close.
@@ -117,6 +137,8 @@ func (s *SQLite) Close() error {
 	if !s.open.CompareAndSwap(true, false) {
 		return nil
 	}
+	s.stopCheck()
+	<-s.checked
 	s.write.stop()
 	errs := []error{s.read.close()}
 	if s.failure() == nil {

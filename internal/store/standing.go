@@ -71,10 +71,13 @@ func (t *tx) end(s standing, o job.Outcome, r job.Result, times job.Times) error
 	if err != nil {
 		return err
 	}
-	n, err := t.exec(`UPDATE jobs SET state = 'done', outcome = $1, result = $2, queued = $3, prepared = $4, started = $5, finished = $6, settled = $7
- WHERE id = $8 AND attempt = $9 AND state = $10`,
-		outcome, result, times.Queued, times.Prepared, times.Started, times.Finished, times.Settled, s.id, s.attempt, s.state)
+	n, err := t.exec(`UPDATE jobs SET state = 'done', outcome = $1, queued = $2, prepared = $3, started = $4, finished = $5, settled = $6
+ WHERE id = $7 AND attempt = $8 AND state = $9`,
+		outcome, times.Queued, times.Prepared, times.Started, times.Finished, times.Settled, s.id, s.attempt, s.state)
 	if err := changed(n, err, s.id); err != nil {
+		return err
+	}
+	if _, err := t.exec(`INSERT INTO results(job, result) VALUES ($1, $2)`, s.id, result); err != nil {
 		return err
 	}
 	if s.state == job.Queued {

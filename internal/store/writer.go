@@ -9,10 +9,9 @@ import (
 
 // Bounds of one shared transaction, and when the log is moved into the database file.
 const (
-	maxBatch        = 128
-	maxBatchTime    = 2 * time.Millisecond
-	checkpointAt    = 1000 // pages of 4 KiB
-	checkpointEvery = 16   // batches between two looks at the log
+	maxBatch     = 128
+	maxBatchTime = 2 * time.Millisecond
+	checkpointAt = 1000 // pages of 4 KiB
 )
 
 // writer commits the decisions of many goroutines in shared transactions: it takes what waits, runs each in a
@@ -32,8 +31,6 @@ type writer struct {
 
 	mu     sync.RWMutex // held for reading while sending, so that stop closes requests with no sender left
 	closed bool
-
-	batches int // since the last look at the log; goroutine of the writer only
 }
 
 // request is one decision. state goes from waiting to either taken (by the writer) or withdrawn (by its sender).

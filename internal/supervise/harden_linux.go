@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,10 +25,19 @@ func Conceal() error {
 }
 
 // IgnoreSignals catches every signal that can be caught and does nothing about it: anything in the container may send
-// one, and the daemon uses frames. Caught, not ignored, so that exec sets them back to their default for the command.
+// one, and the daemon uses frames. Caught, not ignored, so that exec sets them back to their default for the command,
+// and so that the kernel keeps the status of children. CHLD is harmless as it is, and comes too often to look at.
 func IgnoreSignals() {
-	signal.Notify(make(chan os.Signal, 1))
+	var all []os.Signal
+	for n := syscall.Signal(1); n <= lastSignal; n++ {
+		if n != syscall.SIGCHLD {
+			all = append(all, n)
+		}
+	}
+	signal.Notify(make(chan os.Signal, 1), all...)
 }
+
+const lastSignal = 64
 
 // Shrink keeps the runtime small.
 func Shrink() {

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	os.RemoveAll(dir)
+	_ = errors.Join(os.RemoveAll(dir), os.Remove("/tmp/job-tmp"))
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -173,9 +173,10 @@ func (d *daemon) launch(flags []string) {
 	if err := os.MkdirAll("/tmp/job-tmp", 0o755); err != nil {
 		d.t.Fatal(err)
 	}
-	args := append([]string{"-c", script, fmt.Sprint(slotUID), initBinary, "--socket", d.socket}, flags...)
+	args := append([]string{"-c", script, fmt.Sprint(slotUID), initBinary, "--socket", d.socket,
+		"--orphan-grace", "1m"}, flags...) // so that a test run that dies leaves nothing behind
 	d.cmd = exec.Command("/bin/sh", args...)
-	d.cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "GORACE=halt_on_error=1"}
+	d.cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "GORACE=halt_on_error=1 atexit_sleep_ms=0"}
 	d.cmd.Dir = "/"
 	d.cmd.Stderr = d.stderr
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Unshareflags: syscall.CLONE_NEWNS, Setsid: true}

@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"errors"
-	"runtime"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -36,7 +35,6 @@ func newReaper() *reaper {
 // run returns when no child is left. It holds an OS thread.
 func (r *reaper) run(mainPID int) {
 	defer close(r.none)
-	preferShortWaits()
 	for {
 		var ws unix.WaitStatus
 		var ru unix.Rusage
@@ -51,13 +49,6 @@ func (r *reaper) run(mainPID int) {
 			r.killed.Add(1)
 		}
 	}
-}
-
-// preferShortWaits asks the scheduler to wake this thread soon, for little time, so that zombies do not pile up behind
-// a job that keeps the cores busy. Kernels before 6.12 do not mind it, and it needs no privilege.
-func preferShortWaits() {
-	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_NORMAL, Runtime: 100_000}, 0)
 }
 
 func newStatus(ws unix.WaitStatus, ru unix.Rusage) status {

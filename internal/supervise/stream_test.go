@@ -5,7 +5,9 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/sha256"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -182,6 +184,30 @@ func TestWithoutAcksTheCommandWaitsAtFourMiB(t *testing.T) {
 	}
 	if got := d.out[1].sum.Bytes; got > 4<<20 || got < 3<<20 {
 		t.Errorf("%d bytes came without an ack", got)
+	}
+}
+
+// A process that cannot be killed would hold the pipe; here one outside of the job does.
+func TestAPipeThatStaysOpenDoesNotDelayTheResult(t *testing.T) {
+	d := boot(t)
+	d.fill()
+	d.send(shell("echo ok; sleep 0.3; head -c 200000 /dev/zero; exit 3"))
+	d.until(func() bool { return d.out[1].Len() > 0 })
+	hold, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", childrenOf(d.cmd.Process.Pid)[0]), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Close()
+	timed(t, 0, 2*time.Second, func() { d.until(func() bool { return d.exited != nil }) })
+	if e := d.finish(); !e.CutShort || e.Code != 3 || e.Stdout.Bytes != 200_003 {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestACommandThatReadsItsOwnStdoutHarmsItselfAlone(t *testing.T) {
+	d, e := run(t, shell("cat </proc/self/fd/1 >/dev/null & i=0; while [ $i -lt 500 ]; do echo x; i=$((i+1)); done; echo end >&2; exit 3"))
+	if e.Code != 3 || d.out[2].String() != "end\n" {
+		t.Errorf("%+v", e)
 	}
 }
 

@@ -35,4 +35,7 @@
 // Frames from init that carry an event of the job are numbered 1, 2, 3, … over the whole life of the job, kept by init
 // until acked and sent again after a reconnect. Frames to init that carry an order are numbered from 1 on each
 // connection. All others (handshake, heartbeat, stdin_credit, ack) carry seq 0 and are not kept.
+//
+// An order may be lost with its connection. After a resume the daemon sends start only when Held.Started is false, goes
+// on with stdin at Held.StdinGot, and sends a cancel and the lease again: neither does harm twice.
 package wire

@@ -49,7 +49,7 @@ var (
 // Conformance runs the cases every engine passes. The factory's engine must run `exit N` and `sleep N` as a Sample's
 // script, and must find programs that are missing from an image.
 func Conformance(t *testing.T, factory func(t *testing.T) Engine) {
-	s := &suite{e: factory(t), tag: randomHex(6)}
+	s := &suite{e: factory(t), tag: Tag()}
 	var err error
 	if s.info, err = s.e.Info(t.Context()); err != nil {
 		t.Fatal(err)
@@ -97,9 +97,7 @@ type suite struct {
 
 // sample is a container of this suite.
 func (s *suite) sample(script string) engine.Container {
-	c := Sample(s.plain, s.info, script)
-	c.Labels[TestLabel] = s.tag
-	return c
+	return Sample(s.plain, s.info, s.tag, script)
 }
 
 func (s *suite) create(t *testing.T, c engine.Container) string {

@@ -105,7 +105,7 @@ func (f *Fake) Count(op string) int {
 	return n
 }
 
-// Info returns Says.
+// Info returns what Says holds.
 func (f *Fake) Info(ctx context.Context) (engine.Info, error) {
 	err := f.call(ctx, Call{Op: engine.OpInfo}, func() error { return nil })
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,7 +78,7 @@ func buildProgram() ([]byte, error) {
 	build := exec.Command("go", "build", "-o", "program", "main.go")
 	build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
-		return nil, &exec.Error{Name: string(out), Err: err}
+		return nil, fmt.Errorf("%w: %s", err, out)
 	}
 	return os.ReadFile(filepath.Join(dir, "program"))
 }

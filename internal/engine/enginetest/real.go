@@ -3,8 +3,11 @@ package enginetest
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/engine"
 )
@@ -60,7 +63,7 @@ func Load(t testing.TB, e ImageLoader, s ImageSpec) engine.Image {
 	return img
 }
 
-// Sweep removes, at the test's end, every container with this TestLabel.
+// Sweep removes, at the test's end, every container with this TestLabel, and their parent cgroup.
 func Sweep(t testing.TB, e Remover, tag string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -74,6 +77,11 @@ func Sweep(t testing.TB, e Remover, tag string) {
 			if err := e.Remove(ctx, s.ID); err != nil {
 				t.Error(err)
 			}
+		}
+		// Of the cgroupfs driver, v1 and v2. One that holds something yet is not removed.
+		dirs, _ := filepath.Glob("/sys/fs/cgroup/*/" + cgroupName + tag)
+		for _, dir := range append(dirs, "/sys/fs/cgroup/"+cgroupName+tag) {
+			_ = unix.Rmdir(dir)
 		}
 	})
 }

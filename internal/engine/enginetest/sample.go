@@ -11,14 +11,16 @@ import (
 // TestLabel marks every container the tests make; its value is one test's own.
 const TestLabel = "sandboxd.test"
 
-// Sample returns a container with every setting a slot has, that runs script in a shell. Name and the TestLabel are
-// random; set them to what the test needs.
-func Sample(img engine.Image, info engine.Info, script string) engine.Container {
-	tag := randomHex(6)
+// Tag makes a value for the TestLabel.
+func Tag() string { return randomHex(6) }
+
+// Sample returns a container with every setting a slot has, that runs script in a shell. Its name is random; its
+// TestLabel is tag, by which Sweep finds it.
+func Sample(img engine.Image, info engine.Info, tag, script string) engine.Container {
 	profile, err := json.Marshal(seccomp.DefaultProfile())
 	must(err)
 	return engine.Container{
-		Name: "sandboxd-test-" + tag, Image: img.ID, Runtime: "runc",
+		Name: "sandboxd-test-" + randomHex(6), Image: img.ID, Runtime: "runc",
 		Entrypoint: []string{ProgramPath, "sh", "-c"}, Cmd: []string{script},
 		Env: []string{"A=1", "EMPTY=", "PATH=/bin"}, WorkingDir: "/", Hostname: "sandbox", StopSignal: "SIGTERM",
 		User: "1900000000:1900000000", Groups: []string{"1900000001", "1900000002"},
@@ -28,7 +30,7 @@ func Sample(img engine.Image, info engine.Info, script string) engine.Container 
 		SecurityOpt:   []string{"no-new-privileges", "seccomp=" + string(profile)},
 		MaskedPaths:   []string{"/proc/kcore", "/proc/keys", "/sys/firmware"},
 		ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys"},
-		NetworkMode:   "none", IpcMode: "none", CgroupnsMode: "private", CgroupParent: cgroupParent(info),
+		NetworkMode:   "none", IpcMode: "none", CgroupnsMode: "private", CgroupParent: cgroupParent(info, tag),
 		DNS: []string{"127.0.0.1"}, DNSSearch: []string{"."}, DNSOptions: []string{"ndots:1"},
 
 		Memory: 64 << 20, MemorySwap: 64 << 20, NanoCPUs: 500_000_000, PidsLimit: 64, OomScoreAdj: 500, ShmSize: 1 << 20,
@@ -44,10 +46,12 @@ func Sample(img engine.Image, info engine.Info, script string) engine.Container 
 	}
 }
 
-// The parent cgroup of all test containers; the systemd driver wants a slice.
-func cgroupParent(info engine.Info) string {
+// cgroupParent is the parent cgroup of one test's containers; the systemd driver wants a slice.
+func cgroupParent(info engine.Info, tag string) string {
 	if info.CgroupDriver == "systemd" {
-		return "sandboxdtest.slice"
+		return "sandboxdtest" + tag + ".slice"
 	}
-	return "/sandboxd-test"
+	return "/" + cgroupName + tag
 }
+
+const cgroupName = "sandboxd-test-"

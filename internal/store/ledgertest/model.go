@@ -20,10 +20,10 @@ type Reopenable interface {
 
 // RunModel does what it likes to a ledger, legal or not, and compares it with a model of its contract: the job of each step
 // after it, all that can be read after a reopening and at the end.
-// make returns an empty ledger that is closed at the end of the test it was made for.
-func RunModel(t *testing.T, make func(*rapid.T) Reopenable) {
+// open returns an empty ledger that is closed at the end of the test it was made for.
+func RunModel(t *testing.T, open func(*rapid.T) Reopenable) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &model{t: t, ledger: make(rt), jobs: map[job.ID]*modelJob{}}
+		m := &model{t: t, ledger: open(rt), jobs: map[job.ID]*modelJob{}}
 		rt.Repeat(map[string]func(*rapid.T){
 			"admit":   m.admit,
 			"child":   m.child,

@@ -43,8 +43,7 @@ CREATE TABLE jobs (
   started       BIGINT NOT NULL,
   finished      BIGINT NOT NULL,
   settled       BIGINT NOT NULL,
-  outcome       TEXT   NOT NULL, -- JSON, '' until done
-  result        TEXT   NOT NULL  -- JSON, '' until done
+  outcome       TEXT   NOT NULL  -- JSON, '' until done
 );
 CREATE INDEX jobs_owner ON jobs(owner, id);
 CREATE INDEX jobs_root ON jobs(root, id);
@@ -61,6 +60,12 @@ CREATE TABLE specs (
   envelope TEXT NOT NULL, -- JSON
   rest     TEXT NOT NULL, -- JSON of task and environment, '' for neither
   stdin    BLOB           -- NULL for none
+);
+
+-- What an ended job returned; written once.
+CREATE TABLE results (
+  job    TEXT NOT NULL PRIMARY KEY REFERENCES jobs(id) ON DELETE CASCADE,
+  result TEXT NOT NULL -- JSON
 );
 
 CREATE TABLE labels (

@@ -1,0 +1,4 @@
+package enginetest
+
+// BuildProgram builds the program that takes busybox's place.
+var BuildProgram = buildProgram
