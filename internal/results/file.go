@@ -2,7 +2,6 @@ package results
 
 import (
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -70,14 +69,17 @@ func (s *stream) load(lay *layout) error {
 
 // survey sets the view from what is in the file. For Reopen, lay is given, and the end of stdout is looked up as well.
 func (s *stream) survey(d *disk, lay *layout) error {
-	size, err := d.f.Seek(0, io.SeekEnd)
+	fi, err := d.f.Stat()
 	if err != nil {
-		return diskFault(s.id, "read", err)
+		return diskFault(s.id, "stat", err)
 	}
+	size := fi.Size()
 	st, gen, ok, err := d.readPage()
 	switch {
 	case err != nil:
 		return diskFault(s.id, "read", err)
+	case s.opened && (!ok || st.lay != d.lay): // it was sound when it was opened
+		return fault(s.id, ErrCorrupt, "no sound page", nil)
 	case !ok && lay != nil:
 		st = newState(*lay)
 	case !ok && size < pageSize: // its making was cut short
@@ -85,13 +87,12 @@ func (s *stream) survey(d *disk, lay *layout) error {
 	case !ok:
 		return fault(s.id, ErrCorrupt, "no sound page", nil)
 	}
-	if s.opened {
-		st.lay = d.lay
-	}
 	d.lay = st.lay
-	found, err := findEnd(d, st, max(size-pageSize, 0))
-	if err != nil {
-		return diskFault(s.id, "read", err)
+	found := &survey{view: view{state: st, lastPos: -1}}
+	if !st.ended || lay != nil { // a reader takes an ended stream as the page tells it
+		if found, err = findEnd(d, st, max(size-pageSize, 0)); err != nil {
+			return diskFault(s.id, "read", err)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

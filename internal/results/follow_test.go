@@ -67,7 +67,7 @@ func (m *model) play(t *testing.T, w *results.Writer) {
 // Followers of a stream whose ring turns all the time get nothing wrong: what they missed is a gap, the end is there.
 func TestFollowersOfAFloodSeeGapsAndNeverWrongBytes(t *testing.T) {
 	l := newLogs(t)
-	id, w := create(t, l, 256<<10)
+	id, w := create(t, l, results.MinKeep)
 	m := prepared(400, 60_000)
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -143,9 +143,7 @@ func TestThousandFollowersAreCheap(t *testing.T) {
 	l := newLogs(t)
 	id, w := create(t, l, 16<<20)
 	var wg sync.WaitGroup
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
+	before := heap()
 	for range 1000 {
 		r, err := l.Reader(id, 0)
 		must(t, err)
@@ -163,18 +161,26 @@ func TestThousandFollowersAreCheap(t *testing.T) {
 		time.Sleep(100 * time.Microsecond)
 	}
 	took := time.Since(start)
-	time.Sleep(100 * time.Millisecond) // all of them wait
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	perReader := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / 1000
-	t.Logf("300 appends with 1000 followers: %v; %d bytes a follower", took, perReader)
-	if perReader > 8<<10 {
+	t.Logf("300 appends with 1000 followers: %v", took)
+	perReader := (heap() - before) / 1000
+	for start = time.Now(); perReader > 8<<10 && time.Since(start) < 10*time.Second; { // until all of them wait
+		time.Sleep(20 * time.Millisecond)
+		perReader = (heap() - before) / 1000
+	}
+	if t.Logf("%d bytes a follower", perReader); perReader > 8<<10 {
 		t.Errorf("%d bytes a follower", perReader)
 	}
 	_, err := w.Close(t.Context())
 	must(t, err)
 	wg.Wait()
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // the second one empties pools
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 func TestReaderEndsWithItsContextOrItsStream(t *testing.T) {
@@ -207,7 +213,11 @@ func TestReaderEndsWithItsContextOrItsStream(t *testing.T) {
 			defer r.Close()
 			_, err = r.Next(ctx, true)
 			must(t, err)
-			time.AfterFunc(10*time.Millisecond, func() { must(t, tt.end(l, w, id, cancel)) })
+			time.AfterFunc(10*time.Millisecond, func() {
+				if err := tt.end(l, w, id, cancel); err != nil {
+					t.Error(err)
+				}
+			})
 			if _, err = r.Next(ctx, true); !errors.Is(err, tt.want) {
 				t.Errorf("%v, want %v", err, tt.want)
 			}

@@ -47,32 +47,6 @@ func (r *Reader) try(v *view, again bool) (progress, error) {
 	return filled, r.accept((*r.buf)[:n], v)
 }
 
-// cross goes over the few unused bytes between head and ring.
-func (r *Reader) cross(v *view) {
-	if head := r.s.disk.lay.head; r.pos >= v.headEnd && r.pos < head && head < r.stop {
-		r.pos, r.used = head, 0
-	}
-}
-
-// behind says whether the Reader's place was overwritten.
-func (r *Reader) behind(v *view) bool {
-	return r.pos >= r.s.disk.lay.head && r.pos < min(v.oldest.pos, r.stop)
-}
-
-// overtaken moves to the oldest record that is left, or, when the Writer was faster than the reading before, to one with
-// some room behind it. It says whether that makes a gap.
-func (r *Reader) overtaken(v *view, again bool) progress {
-	to := v.oldest
-	if again {
-		to = r.s.middle()
-	}
-	r.pos, r.used = to.pos, 0
-	if r.gap(to.off) {
-		return filled
-	}
-	return passedOn
-}
-
 // read fills the buffer from the Reader's place on with n bytes that begin with a header.
 func (r *Reader) read(v *view) (n int, at progress, err error) {
 	lim := r.limit(v)

@@ -13,8 +13,11 @@ func (r *Reader) seek(v *view) error {
 		r.off -= uint64(r.used)
 		r.used = 0
 	}
-	if r.from >= v.oldest.off && r.pos < v.oldest.pos && v.end.pos > r.s.disk.lay.head {
-		r.pos, r.off = v.oldest.pos, v.oldest.off
+	if head := r.s.disk.lay.head; v.end.pos > head && r.from >= v.headOff && r.pos < v.oldest.pos {
+		r.pos, r.off = head, v.headOff // from is not in the head
+		if r.from >= v.oldest.off {
+			r.pos, r.off = v.oldest.pos, v.oldest.off
+		}
 	}
 	return r.step(v)
 }
@@ -40,4 +43,30 @@ func (r *Reader) step(v *view) error {
 		}
 		r.pos, r.off = r.pos+h.size(), r.off+uint64(h.n)
 	}
+}
+
+// cross goes over the few unused bytes between head and ring.
+func (r *Reader) cross(v *view) {
+	if head := r.s.disk.lay.head; r.pos >= v.headEnd && r.pos < head && head < r.stop {
+		r.pos, r.used = head, 0
+	}
+}
+
+// behind says whether the Reader's place was overwritten.
+func (r *Reader) behind(v *view) bool {
+	return r.pos >= r.s.disk.lay.head && r.pos < min(v.oldest.pos, r.stop)
+}
+
+// overtaken moves to the oldest record that is left, or, when the Writer was faster than the reading before, to one with
+// some room behind it. It says whether that makes a gap.
+func (r *Reader) overtaken(v *view, again bool) progress {
+	to := v.oldest
+	if again {
+		to = r.s.middle()
+	}
+	r.pos, r.used = to.pos, 0
+	if r.gap(to.off) {
+		return filled
+	}
+	return passedOn
 }

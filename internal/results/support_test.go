@@ -118,6 +118,16 @@ func (m *model) drain(t fataler, r *results.Reader, from uint64, follow bool) (g
 	}
 }
 
+// follow drains r beside the test. The channel is closed without a reading when that failed.
+func (m *model) follow(t *testing.T, r *results.Reader) <-chan reading {
+	done := make(chan reading, 1)
+	go func() {
+		defer close(done)
+		done <- m.drain(t, r, 0, true)
+	}()
+	return done
+}
+
 func (m *model) record(t fataler, rec results.Record, got *reading) {
 	t.Helper()
 	switch {
