@@ -50,6 +50,22 @@ type JobRequest struct {
 	Lease          bool              `json:"lease,omitempty" toml:"-"`
 	ParentSession  string            `json:"parent_session,omitempty" toml:"parent_session"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" toml:"-"`
+
+	// What narrows the job below its parent or profile; left out, each inherits. An empty list is none at all.
+	Trust       string         `json:"trust,omitempty" toml:"trust"`       // trusted | untrusted
+	MaxRisk     string         `json:"max_risk,omitempty" toml:"max_risk"` // safe … blocked
+	Tools       *Tools         `json:"tools,omitempty" toml:"tools"`
+	Model       string         `json:"model,omitempty" toml:"model"`
+	Mode        string         `json:"mode,omitempty" toml:"mode"` // single_turn
+	Budget      *Budget        `json:"budget,omitempty" toml:"budget"`
+	Egress      *Egress        `json:"egress,omitempty" toml:"egress"`
+	MaxDepth    *Int           `json:"max_depth,omitempty" toml:"max_depth"`
+	MaxTreeJobs *Int           `json:"max_tree_jobs,omitempty" toml:"max_tree_jobs"`
+	MaxTreeLive *Int           `json:"max_tree_live,omitempty" toml:"max_tree_live"`
+	Delegates   []string       `json:"delegates,omitzero" toml:"delegates"`     // profiles its children may have
+	EnvInherit  []string       `json:"env_inherit,omitzero" toml:"env_inherit"` // names it takes over from its parent
+	Secrets     []string       `json:"secrets,omitzero" toml:"secrets"`
+	Project     *ProjectLimits `json:"project,omitempty" toml:"-"` // of the workspace's ProjectFile
 }
 
 // Task is the parent's words, at most MaxTaskBytes in all; a read-only file in the container.

@@ -26,12 +26,20 @@ type Job struct {
 	Workdir       string            `json:"workdir"`
 	Timings       Timings           `json:"timings"`
 	Outcome       *Outcome          `json:"outcome,omitempty"`
+	Delegation    *Delegation       `json:"delegation,omitempty"`
 	// Only in GET /v1/jobs/{id}:
 	EnvNames   []string        `json:"env_names,omitempty"` // values are never shown
 	Envelope   []EnvelopeField `json:"envelope,omitempty"`
 	Cancelling string          `json:"cancelling,omitempty"` // reason of a stored cancel
 	Slot       *Slot           `json:"slot,omitempty"`
 	Position   int             `json:"position,omitempty"` // in the queue, from 1
+
+	Trust        string       `json:"trust,omitempty"`
+	MaxRisk      string       `json:"max_risk,omitempty"`
+	Children     int          `json:"children,omitempty"` // its own, without their descendants
+	Budget       []BudgetLine `json:"budget,omitempty"`
+	Denials      []Denial     `json:"denials,omitempty"` // the first of DenialsTotal
+	DenialsTotal int          `json:"denials_total,omitempty"`
 }
 
 // EnvelopeField is one effective value with its origin.
@@ -92,6 +100,8 @@ type Result struct {
 	Summary          string      `json:"summary"`
 	SummaryTruncated bool        `json:"summary_truncated,omitempty"`
 	SummaryRunes     int         `json:"summary_runes,omitempty"`
+	Denials          []Denial    `json:"denials,omitempty"` // the first of DenialsTotal
+	DenialsTotal     int         `json:"denials_total,omitempty"`
 	Delegation       *Delegation `json:"delegation,omitempty"`
 	Usage            Usage       `json:"usage"`
 	Timings          Timings     `json:"timings"`

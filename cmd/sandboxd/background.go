@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -79,8 +80,9 @@ func (d *daemon) tryEngine(ctx context.Context) error {
 	opened := d.engine.opened
 	d.engine.mu.Unlock()
 	if err == nil && !opened {
-		if err = d.box.Open(ctx, d.slots.all()); err == nil {
-			err = d.box.ClearStages()
+		left := d.slots.all()
+		if err = d.box.Open(ctx, left); err == nil {
+			err = errors.Join(d.box.ClearStages(), d.removeOrphans(ctx, left))
 		}
 		if err != nil && !sandbox.Passing(err) {
 			return err
@@ -105,6 +107,32 @@ func (d *daemon) tryEngine(ctx context.Context) error {
 	return nil
 }
 
+// removeOrphans takes away the slots of an earlier daemon that no job will come back for: warm ones, and those of jobs
+// that ended just before it did. It goes on in the background.
+func (d *daemon) removeOrphans(ctx context.Context, left []sandbox.SlotRecord) error {
+	jobs, err := d.db.Unfinished(ctx, nodeName)
+	if err != nil {
+		return err
+	}
+	wanted := map[job.ID]bool{}
+	for _, j := range jobs {
+		wanted[j.ID] = true
+	}
+	d.work.Add(1)
+	go func() {
+		defer d.work.Done()
+		for _, r := range left {
+			if wanted[r.Job] || d.ctx.Err() != nil {
+				continue
+			}
+			if err := d.box.RemoveByRecord(d.ctx, r); err != nil && d.ctx.Err() == nil {
+				d.log.Warn().Err(err).Str("slot", r.Slot).Msg("a slot an earlier daemon left could not be removed; it is tried again")
+			}
+		}
+	}()
+	return nil
+}
+
 func (d *daemon) watchEngine(ctx context.Context) {
 	was := d.engineUp.Load()
 	if err := d.tryEngine(ctx); err != nil && ctx.Err() == nil {
@@ -124,6 +152,7 @@ func (d *daemon) sweep(ctx context.Context) {
 	if !d.engineUp.Load() {
 		return
 	}
+	d.pool.Expire()
 	for _, r := range d.slots.pending() {
 		if err := d.box.RemoveByRecord(ctx, r); err != nil && ctx.Err() == nil {
 			d.log.Warn().Err(err).Str("slot", r.Slot).Int("tries", r.Tries).Msg("a cleanup failed again")

@@ -44,6 +44,7 @@ type daemon struct {
 	eng      *engine.Docker
 	box      *sandbox.Sandbox
 	images   *sandbox.Images
+	pool     *sandbox.Pool
 	paths    *callerfs.Opener
 	logs     *results.Logs
 	sched    *scheduler.Scheduler
@@ -212,14 +213,24 @@ func (d *daemon) openScheduler(ctx context.Context) (func(context.Context) error
 		Capacity: scheduler.Capacity{MaxRunning: d.cfg.Capacity.MaxRunning, MaxRunningPerUID: d.cfg.Capacity.MaxRunningPerUser,
 			MilliCPUs: d.cfg.Capacity.MilliCPUs, Memory: d.cfg.Capacity.Memory},
 	})
+	d.pool = sandbox.NewPool(d.box, d.cfg.Engine.WarmSlots, d.cfg.Engine.WarmFor, d.hasSpare, func(err error) {
+		d.log.Warn().Err(err).Msg("a warm slot could not be made or removed")
+	})
 	d.run = runner.New(runner.Options{
-		Sandbox: d.box, Images: d.images, Logs: d.logs, Ledger: d.sched, Paths: hostPaths{d.paths}, Slots: &d.slots,
+		Sandbox: d.box, Images: d.images, Pool: d.pool, Logs: d.logs, Ledger: d.sched, Paths: hostPaths{d.paths}, Slots: &d.slots, EngineUp: d.engineUp.Load,
 		CancelGrace: d.cfg.Jobs.CancelGrace, Log: d.log,
 	})
 	if err := d.sched.Open(ctx, d.run, d.epoch); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context) error { return errors.Join(d.sched.Close(ctx), d.paths.Wait(ctx)) }, nil
+	return func(ctx context.Context) error {
+		return errors.Join(d.sched.Close(ctx), d.pool.Close(ctx), d.paths.Wait(ctx))
+	}, nil
+}
+
+// hasSpare reports whether a warm slot would take nothing from a job: a place is free, and nobody waits for it.
+func (d *daemon) hasSpare() bool {
+	return d.engineUp.Load() && !d.draining.Load() && d.sched.Queued() == 0 && d.sched.Running() < d.cfg.Capacity.MaxRunning
 }
 
 // forbidden are the folders that no job may see: the engine's, ours and the config's.

@@ -154,6 +154,7 @@ func TestPathsAreRefused(t *testing.T) {
 		{"rw", workspace("/src", "rw"), job.CodeInvalid, "workspace.mode", "not served by this version"},
 		{"a mode of no kind", workspace("/src", "RO"), job.CodeInvalid, "workspace.mode", `"RO" is not a mode`},
 		{"its own field", workspace("/named", ""), job.CodeWorkspace, "elsewhere", "has a field"},
+		{"a link to what is no text", workspace("/odd\xff", ""), job.CodeWorkspace, "workspace", "is not UTF-8"},
 		{"33 mounts", mounts(many...), job.CodeInvalid, "mounts", "33, at most 32"},
 		{"mount missing", mounts(job.Mount{Source: "/none", Name: "x"}), job.CodeWorkspace, "mounts.x", "does not exist"},
 		{"mount relative", mounts(job.Mount{Source: "./x", Name: "x"}), job.CodeInvalid, "mounts.x", "not an absolute host path"},

@@ -65,7 +65,7 @@ func newWorld() *world {
 	return &world{
 		images: map[string]any{"sandboxd/base": "sha256:base", "sandboxd/base:latest": "sha256:base", "sandboxd/tiny": "sha256:tiny", "host:5000/x": "sha256:x", "away": errAway,
 			"sha256:0123": "sha256:0123", "unfit": job.Errorf(job.CodeImage, "image", "carries devices"), "broken": errors.New("socket")},
-		paths: map[string]any{"/src": "dir", "/src/file": "file", "/data": "dir", "/hung": job.Errorf(job.CodeWorkspace, "", "did not answer"),
+		paths: map[string]any{"/src": "dir", "/src/file": "file", "/data": "dir", "/odd\xff": "dir", "/hung": job.Errorf(job.CodeWorkspace, "", "did not answer"),
 			"/named": job.Errorf(job.CodeWorkspace, "elsewhere", "has a field"), "/fault": errors.New("fork: no memory")},
 		free: int64(100 * gib),
 	}
@@ -102,8 +102,5 @@ func check(w *world, c job.Caller, r admission.Request) (admission.Admitted, err
 }
 
 func p[T any](v T) *T { return &v }
-
-// askedNothing reports whether the world was left alone.
-func (w *world) askedNothing() bool { return len(w.asked) == 0 }
 
 func (w *world) askedFor(what string) bool { return slices.Contains(w.asked, what) }

@@ -63,6 +63,9 @@ func (c *Checker) path(ctx context.Context, caller job.Caller, field, p string) 
 		}
 		return "", false, err
 	}
+	if !utf8.ValidString(resolved) {
+		return "", false, job.Errorf(job.CodeWorkspace, field, "%.128q is reached as %.128q, which is not UTF-8 and could not be stored", p, resolved)
+	}
 	return resolved, dir, nil
 }
 

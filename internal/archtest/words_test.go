@@ -26,35 +26,52 @@ func TestDockerSDKStaysAtItsRelease(t *testing.T) {
 	}
 }
 
+// foreignWord is a pattern with a literal that stands in whatever it matches, for a quick look.
 type foreignWord struct {
+	literal string
 	pattern *regexp.Regexp
 	why     string
 }
 
+// before is what stands before a path that begins there.
+const before = `(?m)(^|[\s"'=:(,` + "`" + `])`
+
 // foreign are words that must stand in no file. They are put together here, so that this file is none of them.
 var foreign = []foreignWord{
-	{regexp.MustCompile(`\bSBX` + `_[A-Z]`), "our environment variables begin with SANDBOXD_"},
-	{regexp.MustCompile(`(^|[\s"'` + "`" + `=:(,])/wor` + `k/`), "a path of one machine"},
-	{regexp.MustCompile(`(^|[\s"'` + "`" + `=:(,])/ro` + `ot/(go|\.cache|\.docker)\b`), "a path of one machine"},
-	{regexp.MustCompile(`(^|[\s"'` + "`" + `=:(,])/ho` + `me/[a-z]+/(go|src)\b`), "a path of one machine"},
-	{regexp.MustCompile(`(proxy|sum)\.golang\` + `.org|(registry-1|index)\.docker\` + `.io|registry\.npmjs\` + `.org|deb\.debian\` + `.org`), "a registry: builds take what the machine is set up with"},
-	{regexp.MustCompile(`GOPRO` + `XY=\S*:/` + `/`), "a registry: builds take what the machine is set up with"},
+	{"SBX" + "_", regexp.MustCompile(`\bSBX` + `_[A-Z]`), "our environment variables begin with SANDBOXD_"},
+	{"/wor" + "k/", regexp.MustCompile(before + `/wor` + `k/`), "a path of one machine"},
+	{"/ro" + "ot/", regexp.MustCompile(before + `/ro` + `ot/(go|\.cache)\b`), "a path of one machine"},
+	{"/ho" + "me/", regexp.MustCompile(before + `/ho` + `me/[a-z]+/(go|src)\b`), "a path of one machine"},
+	{"golang" + ".org", regexp.MustCompile(`(proxy|sum)\.golang\` + `.org`), "a registry: builds take what the machine is set up with"},
+	{"docker" + ".io", regexp.MustCompile(`(registry-1|index)\.docker\` + `.io`), "a registry: builds take what the machine is set up with"},
+	{"npmjs" + ".org", regexp.MustCompile(`registry\.npmjs\` + `.org`), "a registry: builds take what the machine is set up with"},
+	{"debian" + ".org", regexp.MustCompile(`deb\.debian\` + `.org`), "a registry: builds take what the machine is set up with"},
+	{"GOPRO" + "XY=", regexp.MustCompile(`GOPRO` + `XY=\S*:/` + `/`), "a registry: builds take what the machine is set up with"},
+}
+
+func (f foreignWord) in(text string) string {
+	if !strings.Contains(text, f.literal) {
+		return ""
+	}
+	return f.pattern.FindString(text)
 }
 
 func TestNoWordsOfOneMachine(t *testing.T) {
 	for _, path := range files(t) {
 		text, err := os.ReadFile(filepath.Join(root(t), path))
+		if os.IsNotExist(err) {
+			continue // somebody works here
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(text) > 1<<20 || bytes.IndexByte(text, 0) >= 0 || path == "go.sum" {
 			continue
 		}
-		for i, line := range strings.Split(string(text), "\n") {
-			for _, f := range foreign {
-				if found := f.pattern.FindString(line); found != "" {
-					t.Errorf("%s:%d mentions %q: %s", path, i+1, strings.TrimSpace(found), f.why)
-				}
+		for _, f := range foreign {
+			if found := f.in(string(text)); found != "" {
+				line := 1 + strings.Count(string(text[:strings.Index(string(text), found)]), "\n")
+				t.Errorf("%s:%d mentions %q: %s", path, line, strings.TrimSpace(found), f.why)
 			}
 		}
 	}
@@ -62,13 +79,13 @@ func TestNoWordsOfOneMachine(t *testing.T) {
 
 func TestForeignWordsAreSeen(t *testing.T) {
 	for _, line := range []string{"SBX" + "_HOST=1", "cd /wor" + "k/main", `"/wor` + `k/x"`, "GOPRO" + "XY=https:/" + "/host", "proxy.golang" + ".org"} {
-		if !slices.ContainsFunc(foreign, func(f foreignWord) bool { return f.pattern.MatchString(line) }) {
+		if !slices.ContainsFunc(foreign, func(f foreignWord) bool { return f.in("x\n"+line) != "" }) {
 			t.Errorf("%q passes", line)
 		}
 	}
 	for _, line := range []string{"/workspace/x", "dir + \"upper/work/\"", "SANDBOXD_X", "lower/wor" + "k/upper", "/home/job/.cache"} {
 		for _, f := range foreign {
-			if f.pattern.MatchString(line) {
+			if f.in("x\n"+line) != "" {
 				t.Errorf("%q is taken for %s", line, f.why)
 			}
 		}

@@ -8,7 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -17,7 +18,8 @@ import (
 const (
 	// Deadline of one open.
 	Deadline = 2 * time.Second
-	// MaxStuck is how many helpers of one uid may hang before that uid's paths are refused.
+	// MaxStuck is how many helpers of one uid may hang before that uid's paths are refused. No more of them run at
+	// once, so that many requests together cannot leave more behind.
 	MaxStuck = 2
 )
 
@@ -49,11 +51,12 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%q %s", r.Path, r.Why) }
 type Opener struct {
 	// Constant after New.
 	binary []string // the helper's argv
-	rules  Rules
+	rules  rules
 
 	mu    sync.Mutex
-	stuck map[uint32]int // helpers that outlived their deadline, by uid
-	wg    sync.WaitGroup
+	lines map[uint32]*line // by uid, while anybody stands in them
+	alive int              // helpers that were started and not reaped
+	idle  chan struct{}    // closed when alive falls to 0; nil while it is
 }
 
 // HelperArg is the first argument that makes the daemon's binary a helper; see HelperMain.
@@ -64,25 +67,27 @@ func New(r Rules, binary ...string) *Opener {
 	if len(binary) == 0 {
 		binary = []string{"/proc/self/exe", HelperArg}
 	}
-	return &Opener{binary: binary, rules: r, stuck: map[uint32]int{}}
+	return &Opener{binary: binary, rules: r.resolve(), lines: map[uint32]*line{}}
 }
 
 // Open opens a path as the caller would, without following magic links, and holds it to the rules. The error is a
-// *Refusal where the caller or the path is at fault.
+// *Refusal where the caller or the path is at fault. It comes within Deadline.
 func (o *Opener) Open(ctx context.Context, c Caller, path string) (*File, error) {
-	o.mu.Lock()
-	stuck := o.stuck[c.UID]
-	o.mu.Unlock()
-	if stuck >= MaxStuck {
-		return nil, &Refusal{path, fmt.Sprintf("is not looked at: %d earlier paths of uid %d still do not answer", stuck, c.UID)}
+	if !filepath.IsAbs(path) || strings.IndexByte(path, 0) >= 0 {
+		return nil, &Refusal{path, "is not an absolute path"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, Deadline)
+	timed, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
-	f, err := o.ask(ctx, c, path)
+	h, err := o.enter(timed, c.UID)
 	if err != nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
-			return nil, &Refusal{path, fmt.Sprintf("did not answer within %s; its file system hangs", Deadline)}
-		}
+		return nil, o.why(ctx, path, err)
+	}
+	fd, err := h.ask(timed, request{UID: c.UID, GID: c.GID, Groups: c.Groups, Path: []byte(path)})
+	if err != nil {
+		return nil, o.why(ctx, path, err)
+	}
+	f, err := identify(fd, path)
+	if err != nil {
 		return nil, err
 	}
 	if err := o.rules.check(f, c); err != nil {
@@ -92,62 +97,33 @@ func (o *Opener) Open(ctx context.Context, c Caller, path string) (*File, error)
 	return f, nil
 }
 
-// Wait waits for helpers that were killed; one that cannot be killed is not waited for beyond ctx.
+// why turns a deadline into a refusal. A caller who went away gets its own cancel back.
+func (o *Opener) why(ctx context.Context, path string, err error) error {
+	var stuck errStuck
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("opening %q: %w", path, context.Cause(ctx))
+	case errors.As(err, &stuck):
+		return &Refusal{path, fmt.Sprintf("is not looked at: %s", stuck.Error())}
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return &Refusal{path, fmt.Sprintf("did not answer within %s; its file system hangs", Deadline)}
+	}
+	return err
+}
+
+// Wait waits until no helper is left, which are killed when their requests are over; one that cannot be killed is not
+// waited for beyond ctx.
 func (o *Opener) Wait(ctx context.Context) error {
-	idle := make(chan struct{})
-	go func() { o.wg.Wait(); close(idle) }()
+	o.mu.Lock()
+	idle := o.idle
+	o.mu.Unlock()
+	if idle == nil {
+		return nil
+	}
 	select {
 	case <-idle:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// ask runs one helper and returns what it opened.
-func (o *Opener) ask(ctx context.Context, c Caller, path string) (*File, error) {
-	ours, theirs, err := socketPair()
-	if err != nil {
-		return nil, err
-	}
-	defer ours.Close()
-	cmd := exec.Command(o.binary[0], o.binary[1:]...)
-	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.Env = []string{}
-	cmd.Dir = "/"
-	err = cmd.Start()
-	_ = theirs.Close()
-	if err != nil {
-		return nil, fmt.Errorf("starting the path helper: %w", err)
-	}
-	o.reap(cmd, c.UID)
-	defer func() { _ = cmd.Process.Kill() }()
-	if d, ok := ctx.Deadline(); ok {
-		_ = ours.SetDeadline(d)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = ours.SetDeadline(time.Now()) })
-	defer stop()
-	return exchange(ours, request{UID: c.UID, GID: c.GID, Groups: c.Groups, Path: path})
-}
-
-// reap waits for the helper beside the request, and counts it as stuck once its deadline is over.
-func (o *Opener) reap(cmd *exec.Cmd, uid uint32) {
-	o.wg.Add(1)
-	go func() {
-		defer o.wg.Done()
-		late := false
-		t := time.AfterFunc(Deadline+time.Second, func() {
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			late = true
-			o.stuck[uid]++
-		})
-		_ = cmd.Wait()
-		t.Stop()
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if late {
-			o.stuck[uid]--
-		}
-	}()
 }

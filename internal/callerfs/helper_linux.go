@@ -17,15 +17,11 @@ type request struct {
 	UID    uint32   `json:"uid"`
 	GID    uint32   `json:"gid"`
 	Groups []uint32 `json:"groups"`
-	Path   string   `json:"path"`
+	Path   []byte   `json:"path"` // names need not be text
 }
 
 // reply comes back with the descriptor beside it, or with Why.
 type reply struct {
-	Path  string `json:"path,omitempty"`
-	Dir   bool   `json:"dir,omitempty"`
-	Owner uint32 `json:"owner"`
-	Mode  uint32 `json:"mode"`
 	Why   string `json:"why,omitempty"`
 	Fault string `json:"fault,omitempty"` // ours
 }
@@ -50,23 +46,23 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 	return c.(*net.UnixConn), b, nil
 }
 
-// exchange sends the request and takes the descriptor.
-func exchange(c *net.UnixConn, r request) (*File, error) {
+// exchange sends the request and takes the descriptor, which is the caller's to close; -1 beside an error.
+func exchange(c *net.UnixConn, r request) (int, error) {
 	msg, err := json.Marshal(r)
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
 	if _, err := c.Write(msg); err != nil {
-		return nil, fmt.Errorf("asking the path helper: %w", err)
+		return -1, fmt.Errorf("asking the path helper: %w", err)
 	}
 	buf, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*4))
 	n, oobn, _, _, err := c.ReadMsgUnix(buf, oob)
 	if err != nil {
-		return nil, fmt.Errorf("hearing the path helper: %w", err)
+		return -1, fmt.Errorf("hearing the path helper: %w", err)
 	}
 	fds, err := rights(oob[:oobn])
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
 	closeAll := func() {
 		for _, fd := range fds {
@@ -76,17 +72,17 @@ func exchange(c *net.UnixConn, r request) (*File, error) {
 	var a reply
 	if err := json.Unmarshal(buf[:n], &a); err != nil {
 		closeAll()
-		return nil, fmt.Errorf("the path helper's answer: %w", err)
+		return -1, fmt.Errorf("the path helper's answer: %w", err)
 	}
 	switch {
 	case a.Why != "":
 		closeAll()
-		return nil, &Refusal{r.Path, a.Why}
+		return -1, &Refusal{string(r.Path), a.Why}
 	case a.Fault != "" || len(fds) != 1:
 		closeAll()
-		return nil, fmt.Errorf("path helper: %s", a.Fault)
+		return -1, fmt.Errorf("path helper: %s", a.Fault)
 	}
-	return &File{File: os.NewFile(uintptr(fds[0]), a.Path), Dir: a.Dir, Path: a.Path, Owner: a.Owner, Mode: a.Mode}, nil
+	return fds[0], nil
 }
 
 func rights(oob []byte) ([]int, error) {
@@ -145,33 +141,56 @@ func serve(r request) (reply, int) {
 	if err := become(r); err != nil {
 		return reply{Fault: err.Error()}, -1
 	}
-	fd, err := unix.Openat2(unix.AT_FDCWD, r.Path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
+	fd, err := unix.Openat2(unix.AT_FDCWD, string(r.Path), &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
 	if err != nil {
 		return reply{Why: openWhy(err)}, -1
 	}
+	if why, err := judge(fd, r.UID); why != "" || err != nil {
+		_ = unix.Close(fd)
+		if err != nil {
+			return reply{Fault: err.Error()}, -1
+		}
+		return reply{Why: why}, -1
+	}
+	return reply{}, fd
+}
+
+// judge says why a path that was opened is not given out all the same: O_PATH asks for no right to read, opens what
+// is neither file nor directory, and may hold what is gone.
+func judge(fd int, uid uint32) (why string, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return reply{Fault: err.Error()}, -1
+		return openWhy(err), nil
 	}
 	need := uint32(unix.R_OK)
-	dir := st.Mode&unix.S_IFMT == unix.S_IFDIR
-	switch {
-	case dir:
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
 		need |= unix.X_OK
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return reply{Why: "is neither a directory nor a regular file"}, -1
+	case unix.S_IFREG:
+	default:
+		return "is neither a directory nor a regular file", nil
 	}
 	if err := unix.Faccessat2(fd, "", need, unix.AT_EMPTY_PATH|unix.AT_EACCESS); err != nil {
-		return reply{Why: fmt.Sprintf("cannot be read by you (uid %d): %v", r.UID, err)}, -1
+		return fmt.Sprintf("cannot be read by you (uid %d): %v", uid, err), nil
 	}
-	resolved, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-	if err != nil {
-		return reply{Fault: err.Error()}, -1
+	name, err := os.Readlink(descriptor(fd))
+	switch {
+	case errors.Is(err, unix.ENAMETOOLONG):
+		return openWhy(err), nil
+	case err != nil:
+		return "", err
+	case st.Nlink == 0 || strings.HasSuffix(name, deletedMark) && !names(name, st):
+		return "was deleted", nil
 	}
-	if st.Nlink == 0 || strings.HasSuffix(resolved, " (deleted)") {
-		return reply{Why: "was deleted"}, -1
-	}
-	return reply{Path: resolved, Dir: dir, Owner: st.Uid, Mode: st.Mode & 0o7777}, fd
+	return "", nil
+}
+
+// deletedMark is what the kernel adds to the name of a descriptor whose name is gone. A file may be called so, too.
+const deletedMark = " (deleted)"
+
+func names(path string, st unix.Stat_t) bool {
+	var found unix.Stat_t
+	return unix.Lstat(path, &found) == nil && found.Dev == st.Dev && found.Ino == st.Ino
 }
 
 func openWhy(err error) string {

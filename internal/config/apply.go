@@ -32,6 +32,8 @@ func (f file) applyTo(c *Config) {
 	put(&c.Engine.Host, f.Engine.Host)
 	put(&c.Engine.Runtime, f.Engine.Runtime)
 	put(&c.Engine.CallTimeout, (*time.Duration)(f.Engine.CallTimeout))
+	putInt(&c.Engine.WarmSlots, f.Engine.WarmSlots)
+	put(&c.Engine.WarmFor, (*time.Duration)(f.Engine.WarmFor))
 	put(&c.Images.Default, f.Images.Default)
 	put(&c.Images.Allow, f.Images.Allow)
 	put(&c.Images.Pull, f.Images.Pull)

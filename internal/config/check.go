@@ -70,7 +70,12 @@ func (c *Config) check() error {
 	if c.Workspace.Roots != nil && len(c.Workspace.Roots) == 0 {
 		b.fail("workspace.roots", "empty: no path could be given to a job; name folders, or leave the key out for what callers own themselves")
 	}
-	b.oneOf("engine.runtime", c.Engine.Runtime, envelope.RuntimeRunc, envelope.RuntimeRunsc)
+	if c.Engine.Runtime == envelope.RuntimeRunsc {
+		// Every job would fail at its start gate: the daemon says so at once.
+		b.fail("engine.runtime", "what a container under runsc must look like is not known to this version, so no job could pass the gate; use %q", envelope.RuntimeRunc)
+	} else {
+		b.oneOf("engine.runtime", c.Engine.Runtime, envelope.RuntimeRunc)
+	}
 	b.oneOf("images.pull", c.Images.Pull, "never", "missing", "always")
 	b.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	c.checkCounts(&b)
@@ -86,6 +91,8 @@ func (c *Config) checkCounts(b *faults) {
 	b.least("socket.max_connections", int64(c.Socket.MaxConns), 1, showCount)
 	b.least("socket.max_connections_per_user", int64(c.Socket.MaxConnsUser), 1, showCount)
 	b.least("engine.call_timeout", int64(c.Engine.CallTimeout), 1e9, showSpan)
+	b.least("engine.warm_slots", int64(c.Engine.WarmSlots), 0, showCount)
+	b.least("engine.warm_for", int64(c.Engine.WarmFor), 1e9, showSpan)
 	b.least("capacity.max_running", int64(c.Capacity.MaxRunning), 1, showCount)
 	b.least("capacity.max_running_per_user", int64(c.Capacity.MaxRunningPerUser), 1, showCount)
 	b.least("capacity.max_queued", int64(c.Capacity.MaxQueued), 1, showCount)

@@ -41,6 +41,8 @@ type Engine struct {
 	Host        string // empty: DOCKER_HOST or the local socket
 	Runtime     string
 	CallTimeout time.Duration
+	WarmSlots   int           // containers kept ready for jobs without workspace or mounts; 0 keeps none
+	WarmFor     time.Duration // how long one nobody took is kept
 }
 
 // Images are what may run.

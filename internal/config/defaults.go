@@ -32,7 +32,7 @@ func Default(h Host) Config {
 	return Config{
 		Socket: Socket{Path: "/run/sandboxd/sandboxd.sock", MaxConns: 512, MaxConnsUser: 256},
 		State:  State{Dir: "/var/lib/sandboxd", RunDir: "/run/sandboxd"},
-		Engine: Engine{Runtime: envelope.RuntimeRunc, CallTimeout: 30 * time.Second},
+		Engine: Engine{Runtime: envelope.RuntimeRunc, CallTimeout: 30 * time.Second, WarmSlots: 2, WarmFor: 10 * time.Minute},
 		Images: Images{Default: "sandboxd/base", Allow: []string{"sandboxd/base", "sandboxd/tiny"}, Pull: "never"},
 		Capacity: Capacity{
 			MaxRunning: running, MaxRunningPerUser: max(running/2, 1), MaxQueued: 10000, MaxQueuedPerUser: 5000,

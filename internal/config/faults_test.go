@@ -7,11 +7,32 @@ import (
 	"sandboxd/internal/config"
 )
 
-func TestFaultsNameTheirKeyAndWhatWouldBeRight(t *testing.T) {
-	for _, c := range []struct {
-		name, text string
-		want       []string // all must stand in the message
-	}{
+// fault is a file that must be refused, in words that hold all of these.
+type fault struct {
+	name, text string
+	want       []string
+}
+
+func refuse(t *testing.T, faults []fault) {
+	t.Helper()
+	for _, c := range faults {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := config.Default(usual)
+			err := config.Parse(c.text, &cfg)
+			if err == nil {
+				t.Fatal("passes")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\nlacks %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestWrongKeysAreNamedWithTheRightOne(t *testing.T) {
+	refuse(t, []fault{
 		{"unknown section", "[sokcet]\npath = \"/x\"", []string{"sokcet: unknown key; did you mean socket?", "sokcet.path: unknown key; did you mean socket.path?"}},
 		{"misspelt key", "[limits]\nmemroy = \"1GiB\"", []string{"limits.memroy: unknown key; did you mean limits.memory?"}},
 		{"singular section", "[limit]\nmemory = \"1GiB\"", []string{"limit.memory: unknown key; did you mean limits.memory?"}},
@@ -30,7 +51,11 @@ func TestFaultsNameTheirKeyAndWhatWouldBeRight(t *testing.T) {
 		{"not in limits", "[limits]\nhome_exec = false", []string{"limits.home_exec: unknown key; did you mean defaults.home_exec?"}},
 		{"two at once", "[limits]\npids = 0\n[jobs]\nkeep_per_user = 0", []string{"limits.pids", "jobs.keep_per_user"}},
 		{"an unknown one beside a wrong type", "[limits]\npids = \"x\"\nmemroy = 1", []string{"limits.memroy", "limits.pids"}},
+	})
+}
 
+func TestWrongTypesAreNamed(t *testing.T) {
+	refuse(t, []fault{
 		{"text for a number", "[limits]\npids = \"512\"", []string{"limits.pids", "string", "integer"}},
 		{"fraction for a number", "[limits]\npids = 1.5", []string{"limits.pids", "float", "integer"}},
 		{"number for text", "[socket]\npath = 5", []string{"socket.path", "int64", "string"}},
@@ -40,7 +65,11 @@ func TestFaultsNameTheirKeyAndWhatWouldBeRight(t *testing.T) {
 		{"too large for 64 bits", "[limits]\npids = 9223372036854775808", []string{"9223372036854775808"}},
 		{"no TOML", "hello", []string{"line 1"}},
 		{"JSON", `{"limits": {"pids": 1}}`, []string{"line 1"}},
+	})
+}
 
+func TestZeroAndLessAreNamed(t *testing.T) {
+	refuse(t, []fault{
 		{"zero count", "[capacity]\nmax_running = 0", []string{"capacity.max_running: 0 is out of range; write at least 1 (0 never means unlimited)"}},
 		{"negative count", "[capacity]\nmax_queued = -1", []string{"capacity.max_queued: -1 is out of range"}},
 		{"zero per user", "[capacity]\nmax_running_per_user = 0\nmax_queued_per_user = -5", []string{"capacity.max_running_per_user: 0 is", "capacity.max_queued_per_user: -5 is"}},
@@ -53,7 +82,11 @@ func TestFaultsNameTheirKeyAndWhatWouldBeRight(t *testing.T) {
 		{"zero default", "[defaults]\nmemory = 0\ncpus = 0\ntimeout = 0", []string{"defaults.memory: 0B is too small; write at least 64MiB", "defaults.cpus: 0 is", "defaults.timeout: 0s is"}},
 		{"zero limit", "[limits]\nmemory = 0\npids = 0\nnofile = -1\noutput_keep = 0", []string{"limits.memory: 0B is too small", "limits.pids: 0 is", "limits.nofile: -1 is", "limits.output_keep"}},
 		{"less than a millisecond", "[limits]\ntimeout = \"500us\"", []string{"limits.timeout: 0s is too small; write at least 1s"}},
+	})
+}
 
+func TestBrokenQuantitiesAreNamed(t *testing.T) {
+	refuse(t, []fault{
 		{"size without a number", "[limits]\nmemory = \"MiB\"", []string{"limits.memory", `"MiB" is not a size`, "512MiB"}},
 		{"fractional size", "[limits]\nmemory = 1.5", []string{"limits.memory", "is not a size"}},
 		{"fractional size in text", "[limits]\nmemory = \"1.5GiB\"", []string{"limits.memory", "is not a size"}},
@@ -72,7 +105,11 @@ func TestFaultsNameTheirKeyAndWhatWouldBeRight(t *testing.T) {
 		{"negative span", "[limits]\ntimeout = \"-5s\"", []string{"limits.timeout", "is not a span of time"}},
 		{"span of days", "[jobs]\nretention = \"7d\"", []string{"jobs.retention", "is not a span of time", "1h30m"}},
 		{"span beyond all time", "[jobs]\nretention = \"9999999999h\"", []string{"jobs.retention", "is not a span of time"}},
+	})
+}
 
+func TestBrokenValuesAreNamed(t *testing.T) {
+	refuse(t, []fault{
 		{"relative socket", "[socket]\npath = \"run/x.sock\"", []string{"socket.path", "not a clean absolute path"}},
 		{"empty socket", "[socket]\npath = \"\"", []string{"socket.path", "not a clean absolute path"}},
 		{"dots in a socket", "[socket]\npath = \"/run/../x\"", []string{"socket.path", "not a clean absolute path"}},
@@ -82,7 +119,8 @@ func TestFaultsNameTheirKeyAndWhatWouldBeRight(t *testing.T) {
 		{"state on the root", "[state]\ndir = \"/\"", []string{"state.dir: the whole host cannot be the daemon's own folder"}},
 		{"relative root", "[workspace]\nroots = [\"/srv\", \"home\"]", []string{"workspace.roots", `"home" is not a clean absolute path`}},
 		{"no roots", "[workspace]\nroots = []", []string{"workspace.roots: empty", "leave the key out"}},
-		{"unknown runtime", "[engine]\nruntime = \"kata\"", []string{`engine.runtime: "kata" is not one of runc, runsc`}},
+		{"unknown runtime", "[engine]\nruntime = \"kata\"", []string{`engine.runtime: "kata" is not one of runc`}},
+		{"a runtime without a gate", "[engine]\nruntime = \"runsc\"", []string{"engine.runtime", "no job could pass the gate", `use "runc"`}},
 		{"unknown pull", "[images]\npull = \"\"", []string{`images.pull: "" is not one of never, missing, always`}},
 		{"unknown level", "[log]\nlevel = \"INFO\"", []string{`log.level: "INFO" is not one of`}},
 		{"no images", "[images]\nallow = []", []string{"images.allow: empty: no job could run"}},
@@ -105,20 +143,7 @@ func TestFaultsNameTheirKeyAndWhatWouldBeRight(t *testing.T) {
 			"defaults.cpus: 2 is more than [capacity] leaves one job (at most 1)", "defaults.memory: 1GiB is more than [capacity] leaves one job (at most 1000MiB)"}},
 		{"pids of no kernel", "[limits]\npids = 4194305", []string{"limits.pids: 4194305 is more than a kernel has"}},
 		{"files of no kernel", "[limits]\nnofile = 1048577", []string{"limits.nofile: 1048577 is more than a kernel allows"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			cfg := config.Default(usual)
-			err := config.Parse(c.text, &cfg)
-			if err == nil {
-				t.Fatal("passes")
-			}
-			for _, want := range c.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%v\nlacks %q", err, want)
-				}
-			}
-		})
-	}
+	})
 }
 
 // A fault is told once, for the key that caused it.

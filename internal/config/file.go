@@ -33,6 +33,8 @@ type fileEngine struct {
 	Host        *string `toml:"host"`
 	Runtime     *string `toml:"runtime"`
 	CallTimeout *span   `toml:"call_timeout"`
+	WarmSlots   *int64  `toml:"warm_slots"`
+	WarmFor     *span   `toml:"warm_for"`
 }
 
 type fileImages struct {

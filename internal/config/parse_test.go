@@ -42,10 +42,12 @@ var sets = []struct {
 	{"state.dir", `"/srv/s"`, func(c config.Config) any { return c.State.Dir }, "/srv/s"},
 	{"state.run_dir", `"/run/s"`, func(c config.Config) any { return c.State.RunDir }, "/run/s"},
 	{"engine.host", `"unix:///x"`, func(c config.Config) any { return c.Engine.Host }, "unix:///x"},
-	{"engine.runtime", `"runsc"`, func(c config.Config) any {
+	{"engine.runtime", `"runc"`, func(c config.Config) any {
 		return []string{c.Engine.Runtime, c.Profiles[0].Default.Runtime, c.Profiles[0].Limit.Runtime}
-	}, []string{"runsc", "runsc", "runsc"}},
+	}, []string{"runc", "runc", "runc"}},
 	{"engine.call_timeout", `"5s"`, func(c config.Config) any { return c.Engine.CallTimeout }, 5 * time.Second},
+	{"engine.warm_slots", "0", func(c config.Config) any { return c.Engine.WarmSlots }, 0},
+	{"engine.warm_for", `"30s"`, func(c config.Config) any { return c.Engine.WarmFor }, 30 * time.Second},
 	{"images.default", `"sandboxd/tiny"`, func(c config.Config) any { return c.Images.Default }, "sandboxd/tiny"},
 	{"images.allow", `["sandboxd/base", "a"]`, func(c config.Config) any { return c.Images.Allow }, []string{"sandboxd/base", "a"}},
 	{"images.pull", `"always"`, func(c config.Config) any { return c.Images.Pull }, "always"},
@@ -134,7 +136,7 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 // What a file does not name stays as it was.
 func TestAKeyChangesNothingBesideItself(t *testing.T) {
 	for _, s := range sets {
-		if s.read == nil || strings.HasPrefix(s.key, "capacity.") || s.key == "engine.runtime" {
+		if s.read == nil || strings.HasPrefix(s.key, "capacity.") {
 			continue
 		}
 		c, err := parse(line(s.key, s.value))

@@ -13,6 +13,11 @@ type Caller struct {
 	Admin     bool     // uid 0 or the configured admin group: sees every tree
 }
 
+// JobCaller makes the caller of a job: it acts for the owner of its tree, and is never an admin.
+func JobCaller(j Job) Caller {
+	return Caller{Principal: "job:" + string(j.ID), UID: j.OwnerUID, GID: j.OwnerGID, Groups: j.Groups, Job: j.ID}
+}
+
 // HostCaller makes the caller of a host user.
 func HostCaller(uid, gid uint32, groups []uint32, pid int32, admin bool) Caller {
 	return Caller{Principal: "uid:" + strconv.FormatUint(uint64(uid), 10), UID: uid, GID: gid, Groups: groups, PID: pid, Admin: admin}

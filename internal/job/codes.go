@@ -30,6 +30,7 @@ var codeTable = map[Code]codeRow{
 	CodeTreeLimit:       {http.StatusForbidden, ExitDenied},
 	CodeDepthLimit:      {http.StatusForbidden, ExitDenied},
 	CodeQuota:           {http.StatusTooManyRequests, ExitDenied},
+	CodeRateLimit:       {http.StatusTooManyRequests, ExitDenied},
 	CodeCapacity:        {http.StatusForbidden, ExitDenied},
 	CodeDiskFloor:       {http.StatusInsufficientStorage, ExitDenied},
 	CodeBudgetExhausted: {http.StatusForbidden, ExitBudgetExhausted},

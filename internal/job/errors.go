@@ -20,6 +20,7 @@ const (
 	CodeTreeLimit       Code = "tree_limit"       // bound on jobs of a tree
 	CodeDepthLimit      Code = "depth_limit"      // bound on depth
 	CodeQuota           Code = "quota"            // bound on one uid's share
+	CodeRateLimit       Code = "rate_limit"       // too many requests at once or in a short time; the same one may pass later
 	CodeCapacity        Code = "capacity"         // could never fit this host
 	CodeDiskFloor       Code = "min_free_disk"    // free disk below the configured floor
 	CodeBudgetExhausted Code = "budget_exhausted" // nothing left to grant

@@ -65,11 +65,25 @@ type StreamInfo struct {
 	Fault     string `json:"fault,omitempty"` // counts or checksums of init and daemon differ: a fault of ours
 }
 
+// Denial is one thing that the daemon refused a job while it ran.
+type Denial struct {
+	Kind   string `json:"kind"` // delegation | egress
+	Code   Code   `json:"code"`
+	Field  string `json:"field,omitempty"`
+	Detail string `json:"detail"`
+	TimeMS int64  `json:"time"` // Unix milliseconds
+}
+
+// MaxDenials is how many denials a result lists; DenialsTotal counts them all.
+const MaxDenials = 20
+
 // Result is what a finished job returned, beside its outcome.
 type Result struct {
 	Summary          string      `json:"summary"`
 	SummaryTruncated bool        `json:"summary_truncated,omitempty"`
 	SummaryRunes     int         `json:"summary_runes,omitempty"`
+	Denials          []Denial    `json:"denials,omitempty"` // the first MaxDenials
+	DenialsTotal     int         `json:"denials_total,omitempty"`
 	Delegation       *Delegation `json:"delegation,omitempty"`
 	Usage            Usage       `json:"usage"`
 	Stream           *StreamInfo `json:"stream,omitempty"`

@@ -20,6 +20,9 @@ func (x *run) resume() job.Disposition {
 		return x.fail(job.ReasonStartFailed, fmt.Errorf("the stored envelope cannot be read: %w", err))
 	}
 	x.posture, x.times = e.Posture, x.job.Times
+	if !x.awaitEngine() {
+		return job.Detached
+	}
 	ctx, cancel := context.WithTimeout(x.stop, removeTimeout)
 	defer cancel()
 	rec, found, err := x.r.opt.Slots.Slot(ctx, x.job.ID)
@@ -60,6 +63,21 @@ func (x *run) resume() job.Disposition {
 	defer x.removeSlot()
 	ran := time.Duration(max(nowMS()-x.job.Times.Started, 0)) * time.Millisecond
 	return x.follow(wire.Boottime()-int64(ran), held)
+}
+
+// awaitEngine waits for an engine that is away when the daemon starts: init keeps the job's deadline and what it wrote.
+// It reports false when the daemon stops first.
+func (x *run) awaitEngine() bool {
+	t := time.NewTicker(200 * time.Millisecond)
+	defer t.Stop()
+	for !x.r.opt.EngineUp() {
+		select {
+		case <-t.C:
+		case <-x.stop.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // position is the place in init's frames up to which everything is stored: the stream keeps it with its records.

@@ -34,6 +34,7 @@ type run struct {
 
 	// Used by the goroutine of Run alone.
 	slot   *sandbox.Slot
+	req    sandbox.Request // of the slot
 	out    *results.Writer
 	stdin  *stdin
 	times  job.Times
@@ -61,19 +62,15 @@ func (x *run) fresh() job.Disposition {
 
 	setup, cancel := x.setupContext()
 	defer cancel(nil)
-	if err := x.prepare(setup); err != nil {
-		return x.notStarted(setup, err)
-	}
+	err := x.prepare(setup)
 	defer x.removeSlot()
-	if err := x.slot.HandOver(setup, x.posture); err != nil {
+	if err != nil {
 		return x.notStarted(setup, err)
 	}
 	x.times.Prepared = nowMS()
-	out, err := x.r.opt.Logs.Create(x.job.ID, results.Options{Keep: x.posture.OutputKeep})
-	if err != nil {
+	if x.out, err = x.r.opt.Logs.Create(x.job.ID, results.Options{Keep: x.posture.OutputKeep}); err != nil {
 		return x.fail(job.ReasonStorage, err)
 	}
-	x.out = out
 	return x.handOver(setup)
 }
 
@@ -110,29 +107,46 @@ func (x *run) setupContext() (context.Context, context.CancelCauseFunc) {
 
 var errStopping = errors.New("the daemon stops")
 
-// prepare makes the slot: image, workspace and mounts by descriptor, container, gate.
+// prepare makes the slot ready for this job: image, workspace and mounts by descriptor, container, gate, limits. A warm
+// slot that turns out to be no good costs a cold one.
 func (x *run) prepare(ctx context.Context) error {
 	img, err := x.r.opt.Images.Get(ctx, x.job.Spec.Image, x.job.Spec.ImageID)
 	if err != nil {
 		return err
 	}
 	x.posture.ImageID = img.ID
-	name := sandbox.NewSlotName()
-	binds, unstage, err := x.stage(ctx, name)
+	files, err := x.files()
+	if err != nil {
+		return err
+	}
+	req := sandbox.Request{Slot: sandbox.NewSlotName(), Job: x.job.ID, Attempt: x.job.Attempt, Posture: x.posture, Image: img, Files: files}
+	if x.bindsNothing() {
+		if x.slot = x.r.opt.Pool.Take(ctx, req); x.slot != nil {
+			x.req = req
+			err := x.slot.HandOver(ctx, x.posture)
+			if err == nil {
+				return nil
+			}
+			x.log.Warn().Err(err).Msg("a warm slot was no good; the job gets a cold one")
+			x.removeSlot()
+			x.slot = nil
+		}
+	}
+	x.req = req
+	binds, unstage, err := x.stage(ctx, req.Slot)
 	if err != nil {
 		return err
 	}
 	// The container holds mounts of its own once it is created.
 	defer unstage()
-	files, err := x.files()
-	if err != nil {
+	x.req.Binds = binds
+	if x.slot, err = x.r.opt.Sandbox.Fill(ctx, x.req); err != nil {
 		return err
 	}
-	x.slot, err = x.r.opt.Sandbox.Fill(ctx, sandbox.Request{
-		Slot: name, Job: x.job.ID, Attempt: x.job.Attempt, Posture: x.posture, Image: img, Binds: binds, Files: files,
-	})
-	return err
+	return x.slot.HandOver(ctx, x.posture)
 }
+
+func (x *run) bindsNothing() bool { return x.job.Spec.Workspace == nil && len(x.job.Spec.Mounts) == 0 }
 
 // stage opens what the job may see of the host, with the owner's rights, and mounts the descriptors where only root
 // may look, for the engine to bind from.
@@ -189,4 +203,5 @@ func (x *run) removeSlot() {
 	if err := x.slot.Remove(ctx); err != nil {
 		x.log.Error().Err(err).Str("slot", x.slot.Name()).Msg("the slot could not be removed; it is tried again")
 	}
+	x.r.opt.Pool.Want(x.req)
 }

@@ -40,10 +40,13 @@ type Slots interface {
 type Options struct {
 	Sandbox *sandbox.Sandbox
 	Images  *sandbox.Images
+	Pool    *sandbox.Pool
 	Logs    *results.Logs
 	Ledger  Ledger
 	Paths   Paths
 	Slots   Slots
+	// EngineUp reports whether the engine answers and the sandbox is open; nil: always.
+	EngineUp func() bool
 	// CancelGrace bounds the finishing window: min(CancelGrace, timeout/8).
 	CancelGrace time.Duration
 	Log         zerolog.Logger
@@ -58,7 +61,12 @@ type Runner struct {
 }
 
 // New makes a runner; it has nothing to open or close.
-func New(o Options) *Runner { return &Runner{opt: o, runs: map[job.ID]*run{}} }
+func New(o Options) *Runner {
+	if o.EngineUp == nil {
+		o.EngineUp = func() bool { return true }
+	}
+	return &Runner{opt: o, runs: map[job.ID]*run{}}
+}
 
 // Run takes a claimed job to its end. See scheduler.Runner for the two contexts.
 func (r *Runner) Run(kill, stop context.Context, j job.Job) job.Disposition {

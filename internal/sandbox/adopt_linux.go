@@ -90,6 +90,11 @@ func (sl *Slot) Reconnect(ctx context.Context, at wire.Position) (wire.Held, err
 	if ctx.Err() != nil {
 		return wire.Held{}, context.Cause(ctx)
 	}
+	init, err := sl.holdInit()
+	if err != nil {
+		return wire.Held{}, err
+	}
+	defer init.close()
 	dir := sl.Dir()
 	ln, err := listen(dir, sl.UID())
 	if err != nil {
@@ -97,11 +102,11 @@ func (sl *Slot) Reconnect(ctx context.Context, at wire.Position) (wire.Held, err
 	}
 	defer func() { _ = closeListener(ln, dir) }()
 	for {
-		nc, err := accept(ctx, ln, sl.init)
+		nc, err := accept(ctx, ln, init)
 		if err != nil {
 			return wire.Held{}, err
 		}
-		conn, held, err := sl.resume(nc, at)
+		conn, held, err := sl.resume(nc, init, at)
 		if err != nil {
 			_ = nc.Close()
 			continue
@@ -123,8 +128,18 @@ func (sl *Slot) Reconnect(ctx context.Context, at wire.Position) (wire.Held, err
 	}
 }
 
-func (sl *Slot) resume(nc *net.UnixConn, at wire.Position) (*wire.Conn, wire.Held, error) {
-	if err := sl.refuse(peerFindings(nc, sl.init, sl.UID())); err != nil {
+// holdInit gives a hold on init of the caller's own, for Remove may close the slot's meanwhile.
+func (sl *Slot) holdInit() (*process, error) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.closed {
+		return nil, ErrClosed
+	}
+	return sl.init.dup()
+}
+
+func (sl *Slot) resume(nc *net.UnixConn, init *process, at wire.Position) (*wire.Conn, wire.Held, error) {
+	if err := sl.refuse(peerFindings(nc, init, sl.UID())); err != nil {
 		return nil, wire.Held{}, err
 	}
 	if err := nc.SetDeadline(time.Now().Add(handshakePatience)); err != nil {

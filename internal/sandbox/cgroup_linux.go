@@ -101,20 +101,22 @@ func (c *cgroups) targets(container, job limits) []target {
 	return out
 }
 
-// limit writes the limits of both cgroups. A child's may never be above its parent's and a memory limit never above
-// the one with swap, so what is refused at first is tried again after the rest.
-func (c *cgroups) limit(container, job limits) error {
+// limit writes the limits of both cgroups, in the files that keep says, where they do not stand already. A child's may
+// never be above its parent's and a memory limit never above the one with swap, so what is refused at first is tried
+// again after the rest.
+func (c *cgroups) limit(container, job limits, keep func(knob) bool) error {
 	type setting struct{ path, value string }
 	var left []setting
 	for _, t := range c.targets(container, job) {
 		for _, k := range c.h.knobs(t.l) {
 			p := filepath.Join(t.dir(k.controller), k.file)
-			if !k.mayLack || exists(p) {
+			now, err := readFile(p)
+			if keep(k) && now != k.value && !(k.mayLack && errors.Is(err, os.ErrNotExist)) {
 				left = append(left, setting{p, k.value})
 			}
 		}
 	}
-	for {
+	for len(left) > 0 {
 		var refused []setting
 		var bad error
 		for _, s := range left {
@@ -122,11 +124,12 @@ func (c *cgroups) limit(container, job limits) error {
 				refused, bad = append(refused, s), err
 			}
 		}
-		if len(refused) == 0 || len(refused) == len(left) {
+		if len(refused) == len(left) {
 			return bad
 		}
 		left = refused
 	}
+	return nil
 }
 
 // readBack compares what the kernel holds with the limits, in the files that keep says, and returns their values for

@@ -15,7 +15,7 @@ type Engine interface {
 	Inspect(ctx context.Context, id string) (engine.Container, engine.State, error)
 	Start(ctx context.Context, id string) error
 	Kill(ctx context.Context, id, signal string) error
-	Remove(ctx context.Context, id string) error // by force; NotFound when it is gone
+	Remove(ctx context.Context, id string) error // by force; one that is gone is no error
 	List(ctx context.Context, labels map[string]string) ([]engine.State, error)
 	ImageSave(ctx context.Context, id string) (io.ReadCloser, error)
 }

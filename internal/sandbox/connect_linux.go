@@ -30,10 +30,6 @@ func (f *filling) connect(ctx context.Context) error {
 	if err := f.refuse(peerFindings(nc, f.init, f.rec.UID)); err != nil {
 		return err
 	}
-	deadline, _ := ctx.Deadline()
-	if err := f.conn.SetDeadline(deadline); err != nil {
-		return err
-	}
 	stop := context.AfterFunc(ctx, func() { _ = f.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if err := f.handshake(); err != nil {

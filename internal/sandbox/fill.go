@@ -39,10 +39,24 @@ func (s *Sandbox) Fill(ctx context.Context, req Request) (*Slot, error) {
 		s.leave(req.Slot)
 		return nil, err
 	}
+	if err := f.note(ctx, StateIntent); err != nil {
+		f.forget(ctx)
+		return nil, err
+	}
+	f.clock.step("record")
 	if err := f.run(ctx); err != nil {
 		return nil, f.undo(ctx, err)
 	}
 	return f.Slot, nil
+}
+
+// forget ends a fill that could not even be recorded, and so made nothing.
+func (f *filling) forget(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.s.cfg.CleanupTimeout)
+	defer cancel()
+	_ = f.note(ctx, StateGone) // in case the record was written after all
+	f.s.uids.free(f.rec.UID, f.rec.Slot)
+	f.s.leave(f.rec.Slot)
 }
 
 // filling is a slot on its way to ready. One goroutine uses it.
@@ -59,7 +73,6 @@ func (f *filling) run(ctx context.Context) error {
 		name string
 		do   func(context.Context) error
 	}{
-		{"record", func(ctx context.Context) error { return f.note(ctx, StateIntent) }},
 		{"directory", f.makeDir},
 		{"create", f.create},
 		{"inspect", f.inspect},
@@ -191,6 +204,8 @@ func (s *Sandbox) newSlot(req Request, uid uint32) *Slot {
 	}
 }
 
+const maxBinds = 64
+
 func checkRequest(req Request) error {
 	switch {
 	case !slotForm.MatchString(req.Slot):
@@ -200,6 +215,9 @@ func checkRequest(req Request) error {
 	case req.Posture.Runtime == envelope.RuntimeRunsc:
 		// What a live container under runsc must look like has never been tried: no gate, no job.
 		return job.Wrap(job.CodeImage, ErrNotSupported, "the runtime runsc cannot be proved safe by this version").WithHint("use the runtime runc")
+	}
+	if len(req.Binds) > maxBinds {
+		return job.Errorf(job.CodeTooLarge, "binds", "%d mounts, at most %d", len(req.Binds), maxBinds)
 	}
 	seen := map[string]bool{}
 	for _, b := range req.Binds {

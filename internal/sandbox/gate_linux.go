@@ -73,7 +73,7 @@ func (f *filling) gate(context.Context) error {
 		f.ev.Denied[probe] = errnoName(errno, true)
 	}
 	findings := deniedFindings(f.readyMsg, f.rec.UID)
-	for _, check := range []func() ([]string, error){f.checkProcesses, f.checkInit, f.checkMounts, f.checkDevices} {
+	for _, check := range []func() ([]string, error){f.checkProcesses, f.checkInit, f.checkMounts, f.checkDevices, f.checkNetwork} {
 		found, err := check()
 		if err != nil {
 			return err
@@ -206,6 +206,15 @@ func (f *filling) checkDevices() ([]string, error) {
 	return deviceFindings(list), nil
 }
 
+func (f *filling) checkNetwork() ([]string, error) {
+	devices, err := f.init.read("net/dev")
+	if err != nil {
+		return nil, err
+	}
+	routes, err := f.init.read("net/route")
+	return networkFindings(devices, routes), err
+}
+
 // split makes the job's cgroup, sets and reads back the limits of both. Where a cgroup of its own is impossible, the
 // evidence says so and the job gets a limit on its processes another way.
 func (f *filling) split(context.Context) error {
@@ -232,12 +241,17 @@ func (f *filling) split(context.Context) error {
 	return nil
 }
 
-// setLimits writes both cgroups' limits and believes only what it reads back.
+// setLimits writes both cgroups' limits and believes only what it reads back. With one cgroup alone, on a host where we
+// may not write, the engine's own must stand already.
 func (sl *Slot) setLimits(container, job limits) error {
-	if err := sl.cg.limit(container, job); err != nil {
+	keep := knob.any
+	if !sl.cg.two {
+		keep = knob.ofEngine
+	}
+	if err := sl.cg.limit(container, job, keep); err != nil {
 		return sl.refuse([]string{"limits: " + err.Error()})
 	}
-	values, findings, err := sl.cg.readBack(container, job, knob.any)
+	values, findings, err := sl.cg.readBack(container, job, keep)
 	if err != nil {
 		return err
 	}

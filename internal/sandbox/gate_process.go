@@ -72,7 +72,25 @@ func namespaceFindings(who string, host, got map[string]string) []string {
 	return out
 }
 
-// wantedLimits are the resource limits of init and stub as /proc/<pid>/limits shows them.
+// idleInterfaces are what the kernel puts into every network namespace by itself; all but lo are down.
+var idleInterfaces = []string{"lo", "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0"}
+
+// networkFindings reads /proc/<pid>/net/dev and net/route: a job has no way out but through a socket of ours.
+func networkFindings(devices, routes string) []string {
+	var out []string
+	for n, line := range strings.Split(strings.TrimSpace(devices), "\n") {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if n >= 2 && !slices.Contains(idleInterfaces, name) {
+			out = append(out, fmt.Sprintf("network: has the interface %.32q", name))
+		}
+	}
+	if n := len(strings.Split(strings.TrimSpace(routes), "\n")); n > 1 {
+		out = append(out, fmt.Sprintf("network: has %d routes", n-1))
+	}
+	return out
+}
+
+// limitFindings compares the resource limits with /proc/<pid>/limits.
 func limitFindings(who string, c engine.Container, got map[string]string) []string {
 	names := map[string]string{
 		"core": "Max core file size", "memlock": "Max locked memory", "msgqueue": "Max msgqueue size",

@@ -22,7 +22,17 @@ import (
 	"sandboxd/internal/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if builtBinaries != "" {
+			_ = os.RemoveAll(builtBinaries)
+		}
+		os.Exit(code)
+	}))
+}
+
+// builtBinaries is the folder this run built programs into, if it did.
+var builtBinaries string
 
 const testImage = "sandboxd/tiny:latest"
 
@@ -52,6 +62,7 @@ var binaries = sync.OnceValues(func() ([2]string, error) {
 	if err != nil {
 		return [2]string{}, err
 	}
+	builtBinaries = dir
 	out := filepath.Join(dir, "sbx-init")
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", out, "sandboxd/cmd/sbx-init")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -252,4 +263,37 @@ func follow(t testing.TB, sl *sandbox.Slot) (string, wire.Exited) {
 			return out.String(), ex
 		}
 	}
+}
+
+// readUntil reads frames until the output ends so.
+func readUntil(t testing.TB, sl *sandbox.Slot, end string) string {
+	t.Helper()
+	var out strings.Builder
+	_ = sl.Conn().SetDeadline(time.Now().Add(20 * time.Second))
+	for !strings.HasSuffix(out.String(), end) {
+		f, err := sl.Conn().Next()
+		if err != nil {
+			t.Fatalf("%v; output so far %q", err, out.String())
+		}
+		if f.Type == wire.TypeOutput {
+			out.Write(f.Payload)
+		}
+	}
+	return out.String()
+}
+
+// buildProgram builds a static Go program and returns its path.
+func buildProgram(t testing.TB, source string) string {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "main.go")
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "program"), file)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return filepath.Join(dir, "program")
 }

@@ -26,16 +26,18 @@ func (c *cgroups) killJob(ctx context.Context) error {
 	// From here no fork can win the race; the job is over, so the limit need not come back.
 	_ = writeFile(filepath.Join(c.jobDir(c.pidsOf()), "pids.max"), "0")
 	defer func() { _ = c.setFrozen(false) }()
-	for {
+	for round := 0; ; round++ {
 		pids, err := processesOf(c.jobDir(c.memberOf()))
 		if err != nil || len(pids) == 0 {
 			return absentIsFine(err)
 		}
-		short, cancel := context.WithTimeout(ctx, freezePatience)
-		_ = c.freeze(short) // a process in uninterruptible sleep does not freeze; the others are killed all the same
-		cancel()
+		if round > 0 { // where the limit on forks could not be set, they must stand still to be caught
+			short, cancel := context.WithTimeout(ctx, freezePatience)
+			_ = c.freeze(short) // what sleeps uninterruptibly does not freeze; the others are killed all the same
+			cancel()
+		}
 		c.killMembers()
-		_ = c.setFrozen(false)
+		_ = c.setFrozen(false) // a frozen process does not die
 		if c.waitEmpty(ctx, freezePatience) {
 			return nil
 		}

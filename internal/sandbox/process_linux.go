@@ -29,6 +29,14 @@ func openProcess(pid int) (*process, error) {
 	return &process{pid: pid, fd: fd}, nil
 }
 
+func (p *process) dup() (*process, error) {
+	fd, err := unix.FcntlInt(uintptr(p.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", p.pid, err)
+	}
+	return &process{pid: p.pid, fd: fd}, nil
+}
+
 func (p *process) close() {
 	if p != nil && p.fd >= 0 {
 		_ = unix.Close(p.fd)

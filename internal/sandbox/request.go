@@ -23,11 +23,8 @@ type Request struct {
 	Files map[string][]byte
 }
 
-// Bind is one read-only mount of a host path.
-type Bind struct {
-	Source, Target string
-	// ReadOnly is always true: there is no field for it.
-}
+// Bind is one mount of a host path, always read-only.
+type Bind struct{ Source, Target string }
 
 // Readings are what the job has used so far, init not counted. Where the slot has no cgroup of its own for the job
 // they are the container's.

@@ -59,8 +59,14 @@ func New(cfg Config, eng Engine) *Sandbox {
 
 // Open checks the host (uid range, cgroups, engine), makes the run directory and installs the binaries. known are the
 // records an earlier daemon left: their uids stay taken until RemoveByRecord or Slot.Remove has freed them. It may be
-// called again after a failure.
+// called again after a failure; after a success it does nothing.
 func (s *Sandbox) Open(ctx context.Context, known []SlotRecord) error {
+	s.mu.Lock()
+	opened := s.opened
+	s.mu.Unlock()
+	if opened {
+		return nil
+	}
 	if len(s.cfg.Instance) < 8 || strings.ContainsFunc(s.cfg.Instance, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return job.Errorf(job.CodeInternal, "instance", "an instance id of at least 8 printable characters is needed")
 	}

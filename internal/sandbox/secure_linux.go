@@ -13,28 +13,46 @@ import (
 // inside. While there, no mount may give rights by set-id files any more, those of foreign content none by devices, and
 // the folders of the runtime's that only root could write to become read-only. It returns false where the kernel is too
 // old (before 5.12) for all but the first.
-//
-// A thread that has been in another mount namespace is of no more use; it ends with its goroutine.
 func secureMounts(p *process, foreign []string) (hardened bool, err error) {
+	onThrowawayThread(func() { hardened, err = secureHere(p, foreign) })
+	return hardened, err
+}
+
+// onThrowawayThread runs do on a thread that ends afterwards, for one that has been in another namespace is of no more
+// use. It is never the main thread: that one cannot end, and what /proc/self says is of it.
+func onThrowawayThread(do func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // never unlocked: the runtime ends the thread
-		hardened, err = secureHere(p, foreign)
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			onThrowawayThread(do) // while this one is kept busy, another thread is found
+			runtime.UnlockOSThread()
+			return
+		}
+		do() // the thread is still locked when the goroutine ends, so the runtime ends it
 	}()
 	<-done
-	return hardened, err
 }
 
 func secureHere(p *process, foreign []string) (bool, error) {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return false, fmt.Errorf("mounts of the container: unshare: %w", err)
 	}
-	if err := unix.Setns(p.fd, unix.CLONE_NEWNS); err != nil {
+	// Not by the pidfd, which kernels before 5.8 do not take.
+	ns, err := unix.Open(p.path("ns/mnt"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false, fmt.Errorf("mounts of the container: %w", err)
+	}
+	defer unix.Close(ns)
+	if !p.alive() {
+		return false, fmt.Errorf("mounts of the container: %w", ErrInitDied)
+	}
+	if err := unix.Setns(ns, unix.CLONE_NEWNS); err != nil {
 		return false, fmt.Errorf("mounts of the container: setns: %w", err)
 	}
 	all := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID, Propagation: unix.MS_PRIVATE}
-	err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &all)
+	err = unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &all)
 	if errors.Is(err, unix.ENOSYS) {
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 			return false, fmt.Errorf("mounts of the container: private: %w", err)

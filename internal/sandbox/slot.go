@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"sandboxd/internal/engine"
 	"sandboxd/internal/envelope"
+	"sandboxd/internal/job"
 	"sandboxd/internal/wire"
 )
 
@@ -101,6 +103,9 @@ func (sl *Slot) HandOver(ctx context.Context, p envelope.Posture) error {
 	case sl.stub == nil:
 		return fmt.Errorf("hand-over of adopted slot %s: %w", sl.id.Slot, ErrNotSupported)
 	}
+	if err := sl.fitsLocked(p); err != nil {
+		return err
+	}
 	if findings, err := sl.recheckLocked(map[string]*process{"init": sl.init, "stub": sl.stub}); err != nil {
 		return err
 	} else if err := sl.refuse(findings); err != nil {
@@ -119,10 +124,33 @@ func (sl *Slot) HandOver(ctx context.Context, p envelope.Posture) error {
 	}
 	rec := sl.rec
 	rec.State = StateTaken
+	var err error
+	if rec.Evidence, err = json.Marshal(sl.ev); err != nil {
+		return err
+	}
 	if err := sl.s.record(ctx, rec); err != nil {
 		return err
 	}
 	sl.rec = rec
+	return nil
+}
+
+// fitsLocked refuses a posture that the container was not made for: only what the cgroups hold can still change.
+func (sl *Slot) fitsLocked(p envelope.Posture) error {
+	f := Facts{Instance: sl.id.Instance, HostMilliCPUs: hostMilliCPUs()}
+	if err := renderable(p, f); err != nil {
+		return err
+	}
+	if _, err := tmpfsMounts(p, f); err != nil {
+		return err
+	}
+	made, wanted := sl.posture, p
+	for _, q := range []*envelope.Posture{&made, &wanted} {
+		q.MilliCPUs, q.Memory, q.Pids, q.OutputKeep, q.TimeoutMS = 0, 0, 0, 0, 0
+	}
+	if made != wanted {
+		return job.Errorf(job.CodeInternal, "posture", "slot %s was made for another posture", sl.id.Slot)
+	}
 	return nil
 }
 

@@ -57,10 +57,8 @@ func makeSlotDir(dir string, gid uint32, files map[string][]byte) (*net.UnixList
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("slot directory: %w", err)
 	}
-	for name, content := range files {
-		if err := putFile(filepath.Join(dir, name), gid, content); err != nil {
-			return nil, fmt.Errorf("slot directory: %w", err)
-		}
+	if err := putFiles(dir, gid, files); err != nil {
+		return nil, err
 	}
 	ln, err := listen(dir, gid)
 	if err != nil {
@@ -70,6 +68,15 @@ func makeSlotDir(dir string, gid uint32, files map[string][]byte) (*net.UnixList
 		return nil, errors.Join(fmt.Errorf("slot directory: %w", err), ln.Close())
 	}
 	return ln, nil
+}
+
+func putFiles(dir string, gid uint32, files map[string][]byte) error {
+	for name, content := range files {
+		if err := putFile(filepath.Join(dir, name), gid, content); err != nil {
+			return fmt.Errorf("slot directory: %w", err)
+		}
+	}
+	return nil
 }
 
 func putFile(path string, gid uint32, content []byte) error {
@@ -85,8 +92,8 @@ func putFile(path string, gid uint32, content []byte) error {
 // moved into place, so that it is never there with other rights than its own.
 func listen(dir string, gid uint32) (*net.UnixListener, error) {
 	name := filepath.Join(dir, SocketName)
-	hidden := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir))
-	_ = os.Remove(hidden)
+	hidden := hiddenSocket(dir)
+	_ = os.Remove(hidden) // of a daemon that died here
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: hidden, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("slot socket: %w", err)
@@ -114,11 +121,10 @@ func closeListener(ln *net.UnixListener, dir string) error {
 
 // removeSlotDir takes the directory away. Only root can write to it, so it holds what makeSlotDir put there.
 func removeSlotDir(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := errors.Join(os.RemoveAll(dir), absentIsFine(unix.Unlink(hiddenSocket(dir)))); err != nil {
 		return fmt.Errorf("slot directory: %w", err)
 	}
 	return nil
 }
+
+func hiddenSocket(dir string) string { return filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)) }

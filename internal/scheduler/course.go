@@ -32,10 +32,17 @@ func (s *Scheduler) Finishing(ctx context.Context, j job.Job) error {
 	return s.opt.Ledger.Move(ctx, store.Move{ID: j.ID, Attempt: j.Attempt, From: job.Running, To: job.Finishing, NowMS: s.opt.Now()})
 }
 
-// Finish commits the end of a job, once, and wakes all who wait for it.
+// Finish commits the end of a job, once, and wakes all who wait for it. A ledger that cannot be written now is tried
+// again until ctx ends: without its end the job would be running for ever, with nobody to run it.
 func (s *Scheduler) Finish(ctx context.Context, j job.Job, from job.State, e job.Ended) error {
 	e.Times.Settled = s.opt.Now()
-	err := s.opt.Ledger.Finish(ctx, store.Finish{ID: j.ID, Attempt: j.Attempt, From: from, Outcome: e.Outcome, Result: e.Result, Times: e.Times})
+	f := store.Finish{ID: j.ID, Attempt: j.Attempt, From: from, Outcome: e.Outcome, Result: e.Result, Times: e.Times}
+	err := s.opt.Ledger.Finish(ctx, f)
+	for job.CodeOf(err) == job.CodeUnavailable && ctx.Err() == nil && s.stop.Err() == nil {
+		s.opt.Log.Warn().Err(err).Str("job", string(j.ID)).Msg("the end of a job could not be stored; trying again")
+		s.rest(ctx, tick)
+		err = s.opt.Ledger.Finish(ctx, f)
+	}
 	if err != nil {
 		return err
 	}

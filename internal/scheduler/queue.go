@@ -1,6 +1,10 @@
 package scheduler
 
 import (
+	"cmp"
+	"slices"
+
+	"sandboxd/internal/envelope"
 	"sandboxd/internal/job"
 	"sandboxd/internal/store"
 )
@@ -16,8 +20,21 @@ type load struct {
 	milliCPUs, memory int64
 }
 
+func newLoad() load { return load{uid: map[uint32]int{}, tree: map[job.ID]int{}} }
+
+func (l *load) add(it store.QueueItem) {
+	l.running++
+	l.uid[it.OwnerUID]++
+	l.tree[it.Root]++
+	l.milliCPUs += it.MilliCPUs
+	l.memory += memoryOf(it)
+}
+
+// memoryOf is what a job takes of the host: its own memory, which the queue knows, and that of its init.
+func memoryOf(it store.QueueItem) int64 { return it.Memory + envelope.InitMemory }
+
 func (l load) fits(it store.QueueItem, c Capacity) bool {
-	return l.milliCPUs+it.MilliCPUs <= c.MilliCPUs && l.memory+it.Memory <= c.Memory
+	return it.MilliCPUs <= c.MilliCPUs-l.milliCPUs && memoryOf(it) <= c.Memory-l.memory
 }
 
 // waiting is one queued job.
@@ -40,6 +57,8 @@ func newQueue() *queue {
 }
 
 func (q *queue) len() int { return len(q.uidOf) }
+
+func (q *queue) has(id job.ID) bool { _, ok := q.uidOf[id]; return ok }
 
 func (q *queue) add(it store.QueueItem) {
 	if q.byUID[it.OwnerUID] == nil {
@@ -64,7 +83,7 @@ func (q *queue) remove(id job.ID) bool {
 }
 
 func (q *queue) position(id job.ID) int {
-	if _, ok := q.uidOf[id]; !ok {
+	if !q.has(id) {
 		return 0
 	}
 	n := 1
@@ -76,72 +95,67 @@ func (q *queue) position(id job.ID) int {
 	return n
 }
 
-// pick returns the job that starts next, or none: no place, or nothing that fits. A job that is passed by because it
-// does not fit is counted; after maxBypass times all others wait for it.
+// pick returns the job that starts next, or none: no place, or nothing that fits. A job at the head of its uid that is
+// passed by because it does not fit is counted; after maxBypass times all others wait for it, whoever they are of.
 func (q *queue) pick(l load, c Capacity) (store.QueueItem, bool) {
 	if l.running >= c.MaxRunning {
 		return store.QueueItem{}, false
 	}
-	tried := map[uint32]bool{}
+	var chosen, starving *waiting
 	var passed []*waiting
-	for {
-		uid, ok := q.nextUID(l, c, tried)
-		if !ok {
+	for _, uid := range q.order(l, c) {
+		head := q.first(uid, l, c, false)
+		if head.bypassed >= maxBypass && (starving == nil || head.ID < starving.ID) {
+			starving = head
+		}
+		fitting := head
+		if !l.fits(head.QueueItem, c) {
+			// One whose turn came after that of the chosen is passed by only where it is older.
+			if chosen == nil || head.ID < chosen.ID {
+				passed = append(passed, head)
+			}
+			fitting = q.first(uid, l, c, true)
+		}
+		if chosen == nil {
+			chosen = fitting
+		}
+	}
+	if starving != nil {
+		if !l.fits(starving.QueueItem, c) {
 			return store.QueueItem{}, false
 		}
-		tried[uid] = true
-		best := q.nextOf(uid, l)
-		if !l.fits(best.QueueItem, c) {
-			if best.bypassed >= maxBypass {
-				return store.QueueItem{}, false
-			}
-			passed = append(passed, best)
-			if best = q.nextFitting(uid, l, c); best == nil {
-				continue
-			}
-		}
-		for _, w := range passed {
-			w.bypassed++
-		}
-		q.turn++
-		q.served[uid] = q.turn
-		return best.QueueItem, true
+		chosen, passed = starving, nil
 	}
+	if chosen == nil {
+		return store.QueueItem{}, false
+	}
+	for _, w := range passed {
+		w.bypassed++
+	}
+	q.turn++
+	q.served[chosen.OwnerUID] = q.turn
+	return chosen.QueueItem, true
 }
 
-func (q *queue) nextUID(l load, c Capacity, tried map[uint32]bool) (best uint32, found bool) {
+// order lists the uids that wait and may have one job more, the one whose turn it is first.
+func (q *queue) order(l load, c Capacity) []uint32 {
+	var uids []uint32
 	for uid := range q.byUID {
-		if tried[uid] || l.uid[uid] >= c.MaxRunningPerUID {
-			continue
-		}
-		if !found || l.uid[uid] < l.uid[best] || l.uid[uid] == l.uid[best] && q.earlier(uid, best) {
-			best, found = uid, true
+		if l.uid[uid] < c.MaxRunningPerUID {
+			uids = append(uids, uid)
 		}
 	}
-	return best, found
+	slices.SortFunc(uids, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(l.uid[a], l.uid[b]), cmp.Compare(q.served[a], q.served[b]), cmp.Compare(a, b))
+	})
+	return uids
 }
 
-func (q *queue) earlier(a, b uint32) bool {
-	if q.served[a] != q.served[b] {
-		return q.served[a] < q.served[b]
-	}
-	return a < b
-}
-
-func (q *queue) nextOf(uid uint32, l load) *waiting {
+// first returns the job of a uid whose turn it is, among those that fit where fitting is set; nil for none.
+func (q *queue) first(uid uint32, l load, c Capacity, fitting bool) *waiting {
 	var best *waiting
 	for _, w := range q.byUID[uid] {
-		if best == nil || before(w, best, l) {
-			best = w
-		}
-	}
-	return best
-}
-
-func (q *queue) nextFitting(uid uint32, l load, c Capacity) *waiting {
-	var best *waiting
-	for _, w := range q.byUID[uid] {
-		if l.fits(w.QueueItem, c) && (best == nil || before(w, best, l)) {
+		if (!fitting || l.fits(w.QueueItem, c)) && (best == nil || before(w, best, l)) {
 			best = w
 		}
 	}

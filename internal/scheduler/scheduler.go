@@ -107,10 +107,17 @@ func (s *Scheduler) Open(ctx context.Context, r Runner, epoch int64) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
 	for _, it := range items {
-		s.enqueueLocked(it)
+		if newLoad().fits(it, s.opt.Capacity) {
+			s.mu.Lock()
+			s.done[it.ID] = make(chan struct{})
+			s.queue.add(it)
+			s.mu.Unlock()
+		} else if err := s.endUnfit(ctx, it); err != nil {
+			return err
+		}
 	}
+	s.mu.Lock()
 	for _, j := range unfinished {
 		s.startLocked(itemOf(j), j, true)
 	}
@@ -201,102 +208,5 @@ func (s *Scheduler) run() {
 		case <-s.wake:
 		case <-t.C:
 		}
-	}
-}
-
-// startOne claims the next job if there is one and a place for it.
-func (s *Scheduler) startOne() bool {
-	if s.stop.Err() != nil || !s.opt.EngineUp() {
-		return false
-	}
-	s.mu.Lock()
-	it, ok := s.queue.pick(s.loadLocked(), s.opt.Capacity)
-	if ok {
-		s.queue.remove(it.ID)
-		// The place is taken before the claim, so that two claims never share one.
-		s.running[it.ID] = &execution{item: it}
-	}
-	s.mu.Unlock()
-	if !ok {
-		return false
-	}
-	j, err := s.opt.Ledger.Claim(s.stop, it.ID, store.Claim{Node: s.opt.NodeName, Epoch: s.epoch, NowMS: s.opt.Now()})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil {
-		delete(s.running, it.ID)
-		if s.stop.Err() == nil && !errors.Is(err, store.ErrFenced) && job.CodeOf(err) != job.CodeNotFound {
-			s.opt.Log.Error().Err(err).Str("job", string(it.ID)).Msg("a queued job could not be claimed; it stays queued")
-			s.queue.add(it)
-			return false
-		}
-		s.finishedLocked(it.ID)
-		return true
-	}
-	s.startLocked(it, j, false)
-	return true
-}
-
-func (s *Scheduler) loadLocked() load {
-	l := load{uid: map[uint32]int{}, tree: map[job.ID]int{}}
-	for _, e := range s.running {
-		l.running++
-		l.uid[e.item.OwnerUID]++
-		l.tree[e.item.Root]++
-		l.milliCPUs += e.item.MilliCPUs
-		l.memory += e.item.Memory
-	}
-	return l
-}
-
-// startLocked gives a claimed job to the runner in a goroutine of its own.
-func (s *Scheduler) startLocked(it store.QueueItem, j job.Job, resume bool) {
-	kill, cancel := context.WithCancelCause(context.Background())
-	if e := s.running[it.ID]; e != nil && e.wish != nil {
-		cancel(e.wish)
-	}
-	s.running[it.ID] = &execution{item: it, cancel: cancel}
-	if _, ok := s.done[it.ID]; !ok {
-		s.done[it.ID] = make(chan struct{})
-	}
-	if j.CancelReason != "" {
-		cancel(&job.CancelCause{Reason: j.CancelReason, Kill: j.CancelKill})
-	}
-	s.workers.Add(1)
-	go s.work(kill, cancel, j, resume)
-}
-
-func (s *Scheduler) work(kill context.Context, cancel context.CancelCauseFunc, j job.Job, resume bool) {
-	defer s.workers.Done()
-	defer cancel(nil)
-	do := s.runner.Run
-	if resume {
-		do = s.runner.Resume
-	}
-	d := do(kill, s.stop, j)
-	if d == job.Unclaim {
-		s.unclaim(j)
-	}
-	s.mu.Lock()
-	delete(s.running, j.ID)
-	if d == job.Settled {
-		s.finishedLocked(j.ID)
-	}
-	s.mu.Unlock()
-	s.Wake()
-}
-
-// finishedLocked wakes all who wait for the job.
-func (s *Scheduler) finishedLocked(id job.ID) {
-	if ch, ok := s.done[id]; ok {
-		close(ch)
-		delete(s.done, id)
-	}
-}
-
-func (s *Scheduler) enqueueLocked(it store.QueueItem) {
-	s.queue.add(it)
-	if _, ok := s.done[it.ID]; !ok {
-		s.done[it.ID] = make(chan struct{})
 	}
 }

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"sandboxd/internal/admission"
 	"sandboxd/internal/envelope"
@@ -34,15 +33,27 @@ func (s *Scheduler) Submit(ctx context.Context, c job.Caller, r admission.Reques
 		IdempotencyKey: r.IdempotencyKey, Times: job.Times{Queued: s.opt.Now()},
 	}
 	maxQueued, perUID := s.opt.Checker.Bounds()
+	s.expect(id)
 	stored, created, err := s.opt.Ledger.Admit(ctx, store.Admission{Job: j, BodyHash: r.BodyHash, MaxQueued: maxQueued, MaxQueuedPerUID: perUID})
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err != nil || !created {
+		s.finishedLocked(id)
 		return stored, false, err
 	}
-	s.mu.Lock()
-	s.enqueueLocked(itemOf(stored))
-	s.mu.Unlock()
-	s.Wake()
+	// Somebody may have seen the job in a listing and cancelled it already; then nobody expects it any more.
+	if _, open := s.done[id]; open {
+		s.queue.add(itemOf(stored))
+		s.Wake()
+	}
 	return stored, true, nil
+}
+
+// expect makes a job one that can be waited for.
+func (s *Scheduler) expect(id job.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done[id] = make(chan struct{})
 }
 
 // Cancel stores the wish to end a job and acts on it. A finished job is returned as it is.
@@ -51,44 +62,38 @@ func (s *Scheduler) Cancel(ctx context.Context, c job.Caller, id job.ID, kill bo
 	if err != nil {
 		return j, err
 	}
+	if !ended && s.waits(id) {
+		// It got the cancel while it was given back to the queue, and ended there; or its claim was committed and the
+		// answer lost, and the next claim finds the wish. The record tells.
+		if again, err := s.opt.Ledger.Job(ctx, id); err == nil {
+			j, ended = again, again.State == job.Done
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ended {
+	e, runs := s.running[id]
+	switch {
+	case ended:
 		s.queue.remove(id)
 		s.finishedLocked(id)
-		return j, nil
-	}
-	e, ok := s.running[id]
-	if !ok || j.State == job.Done {
-		return j, nil
-	}
-	cause := &job.CancelCause{Reason: j.CancelReason, Kill: j.CancelKill}
-	if e.cancel == nil {
-		e.wish = cause
-		return j, nil
-	}
-	e.cancel(cause)
-	if j.CancelKill {
-		s.runner.Strengthen(id)
+		s.Wake() // all others may have waited for it
+	case !runs || j.State == job.Done:
+	case e.cancel == nil:
+		e.wish = &job.CancelCause{Reason: j.CancelReason, Kill: j.CancelKill}
+	default:
+		e.cancel(&job.CancelCause{Reason: j.CancelReason, Kill: j.CancelKill})
+		if j.CancelKill {
+			s.runner.Strengthen(id)
+		}
 	}
 	return j, nil
 }
 
-// unclaim queues a job again whose command was never handed over, or ends it when that happened too often.
-func (s *Scheduler) unclaim(j job.Job) {
-	ctx := context.WithoutCancel(s.stop)
-	err := s.opt.Ledger.Move(ctx, store.Move{ID: j.ID, Attempt: j.Attempt, From: job.Starting, To: job.Queued, NowMS: s.opt.Now()})
-	if err != nil {
-		if !errors.Is(err, store.ErrFenced) {
-			s.opt.Log.Error().Err(err).Str("job", string(j.ID)).Msg("a job could not be queued again; the next start of the daemon settles it")
-		}
-		return
-	}
-	it := itemOf(j)
-	it.Attempt++
+// waits reports whether a job is in the queue.
+func (s *Scheduler) waits(id job.ID) bool {
 	s.mu.Lock()
-	s.enqueueLocked(it)
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	return s.queue.has(id)
 }
 
 // itemOf is what the queue needs of a job.
@@ -96,7 +101,7 @@ func itemOf(j job.Job) store.QueueItem {
 	it := store.QueueItem{ID: j.ID, Root: j.Root, OwnerUID: j.OwnerUID, Priority: j.Spec.Priority, Attempt: j.Attempt}
 	var e envelope.Envelope
 	if json.Unmarshal(j.Envelope, &e) == nil {
-		it.MilliCPUs, it.Memory = e.Posture.MilliCPUs, e.Posture.Memory+envelope.InitMemory
+		it.MilliCPUs, it.Memory = e.Posture.MilliCPUs, e.Posture.Memory
 	}
 	return it
 }

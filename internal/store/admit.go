@@ -145,7 +145,7 @@ func (a *admissionRow) enqueue(t *tx) error {
 func (a *admissionRow) joinTree(t *tx) error {
 	j := a.Job
 	if j.Parent == "" {
-		n, err := t.exec(`INSERT INTO trees(root, owner, version, jobs_ever, jobs_live, bytes, ended) VALUES ($1, $2, 1, 1, 1, $3, 0)
+		n, err := t.exec(`INSERT INTO trees(root, owner, version, jobs_ever, jobs_live, bytes, ended, events) VALUES ($1, $2, 1, 1, 1, $3, 0, 0)
  ON CONFLICT (root) DO NOTHING`, j.ID, j.Owner, a.bytes)
 		return expectOne(n, err, "job %s exists", j.ID)
 	}

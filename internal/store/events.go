@@ -14,6 +14,9 @@ const MaxPage = 1000
 const (
 	queryEvents    = `SELECT seq, owner, time, job, root, type, payload FROM events WHERE owner = $1 AND seq > $2 ORDER BY seq LIMIT $3`
 	queryAllEvents = `SELECT total, owner, time, job, root, type, payload FROM events WHERE total > $1 ORDER BY total LIMIT $2`
+	// queryJobEvents has the job as $1.
+	queryJobEvents = withMine + `SELECT tree_seq, owner, time, job, root, type, payload FROM events
+ WHERE root = (SELECT j.root FROM jobs j WHERE j.id = $1) AND tree_seq > $2 AND job IN (SELECT id FROM mine) ORDER BY tree_seq LIMIT $3`
 )
 
 // event appends one event of an owner within the transaction of what it tells of.
@@ -36,14 +39,18 @@ func (t *tx) event(owner string, timeMS int64, id, root any, kind string, payloa
 	if err != nil {
 		return err
 	}
+	var inTree int64
+	if err := t.row(`UPDATE trees SET events = events + 1 WHERE root = $1 RETURNING events`, []any{root}, &inTree); err != nil {
+		return err
+	}
 	var text string
 	if len(payload) > 0 {
 		if text, err = encode(payload); err != nil {
 			return err
 		}
 	}
-	_, err = t.exec(`INSERT INTO events(total, owner, seq, time, job, root, type, payload) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		total, owner, own, timeMS, id, root, kind, text)
+	_, err = t.exec(`INSERT INTO events(total, owner, seq, tree_seq, time, job, root, type, payload) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+		total, owner, own, inTree, timeMS, id, root, kind, text)
 	t.announces = true
 	return err
 }
@@ -65,7 +72,10 @@ func (s *SQLite) Events(ctx context.Context, v Viewer, after int64, limit int) (
 		return nil, err
 	}
 	text, args := queryEvents, []any{v.Principal, after, pageSize(limit)}
-	if v.All {
+	switch {
+	case v.Job != "":
+		text, args[0] = queryJobEvents, v.Job
+	case v.All:
 		text, args = queryAllEvents, args[1:]
 	}
 	var out []Event

@@ -8,3 +8,6 @@ func ListText(v Viewer, f Filter) (text string, args []any) {
 
 // QueuedText is the query behind Queued.
 const QueuedText = queryQueued
+
+// JobEventsText is the query behind Events for a job.
+const JobEventsText = queryJobEvents

@@ -18,8 +18,13 @@ import (
 // returned.
 const maxPageBytes = 8 << 20
 
+// withMine makes the table mine of a job ($1) and its descendants.
+const withMine = `WITH RECURSIVE mine(id) AS (SELECT id FROM jobs WHERE id = $1
+ UNION ALL SELECT c.id FROM mine m JOIN jobs c ON c.parent = m.id AND c.parent <> '') `
+
 // query is a text and its arguments, built piece by piece.
 type query struct {
+	with  string // before the SELECT
 	from  string
 	id    string // the column to page by
 	order string // "" for id
@@ -41,7 +46,7 @@ func (q query) text() string {
 	if len(q.where) > 0 {
 		where = " WHERE " + strings.Join(q.where, " AND ")
 	}
-	text := fmt.Sprintf("SELECT j.id FROM %s%s ORDER BY %s DESC", q.from, where, cmp.Or(q.order, q.id))
+	text := fmt.Sprintf("%sSELECT j.id FROM %s%s ORDER BY %s DESC", q.with, q.from, where, cmp.Or(q.order, q.id))
 	if q.limit > 0 {
 		text += fmt.Sprintf(" LIMIT %d", q.limit)
 	}
@@ -49,10 +54,16 @@ func (q query) text() string {
 }
 
 // listQuery finds the ids of a page, newest first. Exactly one condition may use an index, the most selective one, so
-// that the cost follows the answer and not the number of jobs kept: the others are written as expressions.
+// that the cost follows the answer and not the number of jobs kept: the others are written as expressions. A job walks
+// its descendants, who are few.
 func listQuery(v Viewer, f Filter) query {
 	q := query{from: "jobs j", id: "j.id", limit: pageSize(f.Limit)}
-	indexed := q.byLabels(f.Labels)
+	if v.Job != "" {
+		q.with, q.from = withMine, "mine m CROSS JOIN jobs j"
+		q.and("m.id = j.id")
+		q.arg(v.Job)
+	}
+	indexed := q.byLabels(f.Labels) || v.Job != ""
 	equal := func(column, value, index string) {
 		switch {
 		case value == "":
@@ -66,7 +77,7 @@ func listQuery(v Viewer, f Filter) query {
 	equal("j.parent", string(f.Parent), " AND j.parent <> ''")
 	equal("j.root", string(f.Root), "")
 	equal("j.name", f.Name, " AND j.name <> ''")
-	if !v.All {
+	if !v.All && v.Job == "" {
 		equal("j.owner", v.Principal, "")
 		if v.Principal == "" {
 			q.and("1 = 0")

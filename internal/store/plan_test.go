@@ -17,7 +17,7 @@ func TestListingsFollowAnIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	own, all := store.Viewer{Principal: "uid:1"}, store.Viewer{All: true}
+	own, all, inside := store.Viewer{Principal: "uid:1"}, store.Viewer{All: true}, store.Viewer{Job: "j"}
 	open := []job.State{job.Queued, job.Running}
 	labels := map[string]string{"a": "b", "c": "d"}
 	for name, test := range map[string]struct {
@@ -40,6 +40,8 @@ func TestListingsFollowAnIndex(t *testing.T) {
 		"own root":              {own, store.Filter{Root: "r"}, "jobs_root (root=?)", false},
 		"own root open":         {own, store.Filter{Root: "r", States: open}, "jobs_root (root=?)", false},
 		"own parent, root, all": {own, store.Filter{Parent: "p", Root: "r", Name: "n", States: open}, "jobs_parent (parent=?)", false},
+		"a job's":               {inside, store.Filter{}, "jobs_parent (parent=?)", true}, // of its descendants only
+		"a job's of all kinds":  {inside, store.Filter{Root: "r", Name: "n", Labels: labels, States: open, Before: "x"}, "jobs_parent (parent=?)", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, args := store.ListText(test.v, test.f)
@@ -48,6 +50,9 @@ func TestListingsFollowAnIndex(t *testing.T) {
 				t.Errorf("%s\n%s", text, plan)
 			}
 		})
+	}
+	if plan := explain(t, db, store.JobEventsText, "j", 5, 10); !strings.Contains(plan, "events_tree (root=? AND tree_seq>?)") || strings.Contains(plan, "TEMP B-TREE") {
+		t.Errorf("events of a job: %s", plan)
 	}
 	if plan := explain(t, db, store.QueuedText, "n"); !strings.Contains(plan, "COVERING INDEX jobs_open") {
 		t.Errorf("the queue of %s: %s", dir, plan)

@@ -9,7 +9,7 @@ import (
 
 // readQueries are the constant queries of the reading side.
 var readQueries = []string{
-	queryJob, queryRecord, queryQueued, queryEvents, queryAllEvents, querySlots, queryJournaled,
+	queryJob, queryRecord, queryQueued, queryEvents, queryAllEvents, queryJobEvents, querySlots, queryJournaled,
 	queryOldTrees, queryKept, queryOldestTrees, queryTreeJobs, queryOwners,
 }
 

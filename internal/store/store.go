@@ -48,15 +48,26 @@ type Reader interface {
 	// Unfinished returns the jobs of a node that are starting … finishing.
 	Unfinished(ctx context.Context, node string) ([]job.Job, error)
 	// Events returns events with a number above after, in order; limit ≤ 1000, 0 means 100. For a viewer of all, Seq is
-	// the number among the events of all owners.
+	// the number among the events of all owners; for a job it is the number within its tree, with gaps where the event
+	// is not its own or a descendant's.
 	Events(ctx context.Context, v Viewer, after int64, limit int) ([]Event, error)
 	Counts(ctx context.Context) (Counts, error)
 }
 
-// Viewer bounds what a read may see: the trees of one principal, or all for an admin.
+// Viewer bounds what a read may see: the trees of one principal, or all for an admin. One with Job set sees that job
+// and its descendants and nothing else, whatever the other fields say. The zero Viewer sees nothing.
 type Viewer struct {
 	Principal string
 	All       bool
+	Job       job.ID
+}
+
+// ViewerOf is what a caller may see.
+func ViewerOf(c job.Caller) Viewer {
+	if c.Job != "" {
+		return Viewer{Job: c.Job}
+	}
+	return Viewer{Principal: c.Principal, All: c.Admin}
 }
 
 // Admission is everything one admitted request writes.
@@ -130,7 +141,7 @@ type QueueItem struct {
 }
 
 // Event is one entry of the ordered record of what happened. Seq grows by one per owner, so that numbers reveal
-// nothing of other callers.
+// nothing of other callers. A job gets numbers of its tree instead.
 type Event struct {
 	Seq     int64             `json:"seq"` // without gaps; the oldest are forgotten in time
 	Owner   string            `json:"-"`

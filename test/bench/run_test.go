@@ -19,10 +19,15 @@ const image = "sandboxd/tiny:latest"
 // rounds of each side; they take turns.
 const rounds = 20
 
-// BenchmarkRunTrue compares the whole life of a job, from the shell's point of view: container made, command run, result
-// there, container gone.
-func BenchmarkRunTrue(b *testing.B) {
-	d := harness.New(b, harness.Options{})
+// BenchmarkRunCold compares the whole life of a job, from the shell's point of view, with a container made for it.
+func BenchmarkRunCold(b *testing.B) { runTrue(b, "[engine]\nwarm_slots = 0\n") }
+
+// BenchmarkRunWarm is the same with the daemon's defaults, which keep containers ready.
+func BenchmarkRunWarm(b *testing.B) { runTrue(b, "") }
+
+func runTrue(b *testing.B, config string) {
+	b.Helper()
+	d := harness.New(b, harness.Options{Config: config})
 	docker := dockerFlags(b, d)
 	for range b.N {
 		var ours, theirs []time.Duration

@@ -38,6 +38,10 @@ func RunLedger(t *testing.T, open Open[store.Ledger]) {
 		"references resolve":                                 resolve,
 		"events of an owner have no gaps":                    eventsWithoutGaps,
 		"events tell the life of a job":                      eventsOfALife,
+		"a job lists itself and its descendants":             jobsListDescendants,
+		"a job resolves itself and its descendants":          jobsResolveDescendants,
+		"a job is told of itself and its descendants":        eventsOfDescendants,
+		"a tree of 16 edges is seen to its end":              deepTree,
 		"counts":                                             counts,
 		"a context that ended before writes nothing":         deadContext,
 	} {

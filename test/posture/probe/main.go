@@ -1,145 +1,123 @@
-// Command probe makes system calls from a table, in a container, and says what each gave. It is the job's side of the
-// posture tests: `probe FILE` reads a JSON list of calls and writes a JSON list of answers.
+// Command probe is the job's side of the posture tests: it tries one thing that a job must not be able to do and says,
+// as one JSON line a try, what the kernel answered. It judges nothing; the tests do.
+//
+//	probe NAME [ARG…]
+//	probe batch 'NAME ARG…' …     each in a process of its own, since some do not survive
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
-// Call is one system call. An argument is a number (0x…, 0o…, decimal), "s:TEXT" for a string, "fd:PATH" for an open
-// file, "buf:N" for N zero bytes.
-type Call struct {
-	Name string   `json:"name"`
-	ABI  string   `json:"abi"` // "" native, i386 (int 0x80), x32
-	NR   uint64   `json:"nr"`
-	Args []string `json:"args"`
+// Line is one try.
+type Line struct {
+	Probe  string `json:"probe"`
+	Call   string `json:"call"`
+	Errno  string `json:"errno"` // "OK", the errno's name, or what else happened
+	Detail string `json:"detail,omitempty"`
 }
 
-// Answer is what a call gave: an errno (0 for success), or how it ended the process.
-type Answer struct {
-	Name   string `json:"name"`
-	Errno  int    `json:"errno"`
-	Killed string `json:"killed,omitempty"`
+// probeTime bounds one probe of a batch.
+const probeTime = 60 * time.Second
+
+func probes() map[string]func(args []string) {
+	return map[string]func([]string){
+		"batch": batch, "calls": calls, "one": one,
+		"status": status, "ids": ids, "descriptors": descriptors, "env": env, "processes": processes,
+		"read": readAll, "open": openAll, "create": createAll, "cgroup": cgroupWrites, "walk": walk, "overwrite": overwrite,
+		"reach": reach, "nodes": nodes, "setid": setid,
+		"bytes": fillBytes, "inodes": fillInodes,
+		"inotify": inotify, "pipes": pipes, "pipe": pipe, "signals": signals, "signal": signal, "queues": queues, "terminals": terminals,
+		"hold": hold, "contact": contact, "kill1": kill1, "rlimit1": rlimit1, "loopback": loopback, "clock": clock, "netlink": netlink,
+	}
 }
+
+// probing is the name of the probe that runs; constant after main began.
+var probing string
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == "one" {
-		one(os.Args[2])
-		return
+	runtime.GOMAXPROCS(4) // a thread that a filter kills takes its share along
+	if len(os.Args) < 2 || probes()[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: probe NAME [ARG…]")
+		os.Exit(2)
 	}
-	text, err := os.ReadFile(os.Args[1])
-	check(err)
-	var calls []Call
-	check(json.Unmarshal(text, &calls))
-	answers := make([]Answer, 0, len(calls))
-	for _, c := range calls {
-		answers = append(answers, apart(c))
-	}
-	check(json.NewEncoder(os.Stdout).Encode(answers))
+	probing = os.Args[1]
+	probes()[probing](os.Args[2:])
 }
 
-// apart makes a call in a process of its own, since it may be killed or change the process.
-func apart(c Call) Answer {
-	text, err := json.Marshal(c)
-	check(err)
-	ctx, stop := context.WithTimeout(context.Background(), time.Second)
-	defer stop()
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", "one", string(text))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if ctx.Err() != nil { // the filter kills the calling thread; the others of a Go process live on
-		return Answer{Name: c.Name, Errno: -1, Killed: "thread"}
+// batch runs probes one after the other.
+func batch(args []string) {
+	for _, text := range args {
+		ctx, stop := context.WithTimeout(context.Background(), probeTime)
+		cmd := exec.CommandContext(ctx, "/proc/self/exe", strings.Fields(text)...)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			say(text, "failed", err.Error())
+		}
+		stop()
 	}
-	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return Answer{Name: c.Name, Errno: -1, Killed: status.Signal().String()}
-	}
-	check(err)
-	errno, err := strconv.Atoi(strings.TrimSpace(string(out)))
-	check(err)
-	return Answer{Name: c.Name, Errno: errno}
 }
 
-func one(text string) {
-	runtime.LockOSThread()
-	var c Call
-	check(json.Unmarshal([]byte(text), &c))
-	var a [6]uintptr
-	for i, arg := range c.Args {
-		a[i] = argument(arg)
-	}
-	var errno int
-	switch c.ABI {
-	case "i386":
-		errno = negative(int80(uintptr(c.NR), a[0], a[1], a[2]))
-	case "x32":
-		_, _, e := syscall.RawSyscall6(uintptr(c.NR|0x40000000), a[0], a[1], a[2], a[3], a[4], a[5])
-		errno = int(e)
-	default:
-		_, _, e := syscall.RawSyscall6(uintptr(c.NR), a[0], a[1], a[2], a[3], a[4], a[5])
-		errno = int(e)
-	}
-	fmt.Println(errno)
+var sayLock sync.Mutex
+
+func say(call, errno, detail string) {
+	text, err := json.Marshal(Line{probing, call, errno, strings.ToValidUTF8(detail, "?")})
+	must(err)
+	sayLock.Lock()
+	defer sayLock.Unlock()
+	_, err = os.Stdout.Write(append(text, '\n'))
+	must(err)
 }
 
-func negative(r uintptr) int {
-	if v := int32(r); v < 0 && v > -4096 {
-		return int(-v)
+func sayErr(call string, err error, detail string) { say(call, nameOf(err), detail) }
+
+// nameOf names what a call gave.
+func nameOf(err error) string {
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return "OK"
+	case errors.As(err, &errno) && errno == 0:
+		return "OK"
+	case errors.As(err, &errno) && unix.ErrnoName(errno) != "":
+		return unix.ErrnoName(errno)
 	}
-	return 0
+	return err.Error()
 }
 
-func argument(text string) uintptr {
-	kind, rest, _ := strings.Cut(text, ":")
-	switch kind {
-	case "s":
-		p, err := syscall.BytePtrFromString(rest)
-		check(err)
-		return uintptr(unsafe.Pointer(p))
-	case "fd":
-		f, err := os.OpenFile(rest, os.O_RDWR|os.O_CREATE, 0o600)
-		check(err)
-		kept = append(kept, f)
-		return f.Fd()
-	case "dir":
-		f, err := os.Open(rest)
-		check(err)
-		kept = append(kept, f)
-		return f.Fd()
-	case "buf":
-		n, err := strconv.Atoi(rest)
-		check(err)
-		b := make([]byte, n)
-		bufs = append(bufs, b)
-		return uintptr(unsafe.Pointer(&b[0]))
-	}
-	if strings.HasPrefix(text, "-") {
-		n, err := strconv.ParseInt(text, 0, 64)
-		check(err)
-		return uintptr(n)
-	}
-	n, err := strconv.ParseUint(text, 0, 64)
-	check(err)
-	return uintptr(n)
-}
-
-var (
-	kept []*os.File
-	bufs [][]byte
-)
-
-func check(err error) {
+func must(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "probe:", err)
 		os.Exit(3)
 	}
+}
+
+// retry is f again and again while a signal comes between.
+func retry(f func() error) error {
+	for {
+		if err := f(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// openRaw opens without the runtime's poller, which would have descriptors of its own.
+func openRaw(path string, flags int, mode uint32) (fd int, err error) {
+	err = retry(func() error {
+		fd, err = unix.Open(path, flags|unix.O_CLOEXEC, mode)
+		return err
+	})
+	return fd, err
 }

@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package main
+
+func oldSetidWays(func(string) string, uintptr) []setidWay { return nil }
