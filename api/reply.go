@@ -26,7 +26,6 @@ type Job struct {
 	Workdir       string            `json:"workdir"`
 	Timings       Timings           `json:"timings"`
 	Outcome       *Outcome          `json:"outcome,omitempty"`
-	Delegation    *Delegation       `json:"delegation,omitempty"`
 	// Only in GET /v1/jobs/{id}:
 	EnvNames   []string        `json:"env_names,omitempty"` // values are never shown
 	Envelope   []EnvelopeField `json:"envelope,omitempty"`
@@ -36,7 +35,7 @@ type Job struct {
 
 	Trust        string       `json:"trust,omitempty"`
 	MaxRisk      string       `json:"max_risk,omitempty"`
-	Children     int          `json:"children,omitempty"` // its own, without their descendants
+	Delegation   *Delegation  `json:"delegation,omitempty"`
 	Budget       []BudgetLine `json:"budget,omitempty"`
 	Denials      []Denial     `json:"denials,omitempty"` // the first of DenialsTotal
 	DenialsTotal int          `json:"denials_total,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"sandboxd/api"
@@ -33,7 +34,12 @@ func (c *Client) Stdin(ctx context.Context, ref string, r io.Reader) error {
 		}
 		_ = w.CloseWithError(err) // always nil
 	}()
-	_, err = c.exchange(ctx, request{method: http.MethodPut, path: path, body: body, contentType: api.BytesType}, nil)
+	req := request{method: http.MethodPut, path: path, contentType: api.BytesType, onceHeard: true}
+	req.body = struct{ io.Reader }{body} // that a transport cannot close: what it has not read is sent by the next try
+	err = c.paced(ctx, func() error {
+		_, err := c.exchange(ctx, req, nil)
+		return err
+	})
 	select {
 	case read := <-readFailed:
 		return fmt.Errorf("reading the standard input: %w", read)
@@ -45,6 +51,16 @@ func (c *Client) Stdin(ctx context.Context, ref string, r io.Reader) error {
 // Lease holds the lease of a job that was submitted with one, until the job is done (nil) or ctx ends. A connection
 // that is lost is made again at once; the daemon cancels the job when it has been gone for lease_grace.
 func (c *Client) Lease(ctx context.Context, ref string) error {
+	return c.lease(ctx, ref, nil)
+}
+
+// LeaseAndWait is Lease for a caller that does nothing else until the job is done. Where the caller is itself a job,
+// the daemon may lend its place to others, and then stops all of it, meanwhile.
+func (c *Client) LeaseAndWait(ctx context.Context, ref string) error {
+	return c.lease(ctx, ref, url.Values{"wait": {"true"}})
+}
+
+func (c *Client) lease(ctx context.Context, ref string, query url.Values) error {
 	path, err := jobPath(ref, api.PathLease)
 	if err != nil {
 		return err
@@ -55,7 +71,7 @@ func (c *Client) Lease(ctx context.Context, ref string) error {
 	p := patience{limit: c.retryFor}
 	for {
 		opened := time.Now()
-		err := c.holdLease(ctx, request{method: http.MethodGet, path: path})
+		err := c.holdLease(ctx, request{method: http.MethodGet, path: path, query: query})
 		if err == nil {
 			var done bool
 			if done, err = c.isDone(ctx, ref); done {

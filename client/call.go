@@ -28,6 +28,7 @@ type request struct {
 	body         io.Reader
 	contentType  string
 	accept       string
+	onceHeard    bool // the body is sent only once the daemon wants it, or after a while
 }
 
 func (r request) String() string { return r.method + " " + r.path }
@@ -38,19 +39,28 @@ func (c *Client) call(ctx context.Context, r request, in, out any) (int, error) 
 }
 
 func (c *Client) callWithin(ctx context.Context, limit time.Duration, r request, in, out any) (int, error) {
+	var body []byte
 	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
 			return 0, fmt.Errorf("encoding the request: %w", err)
 		}
-		r.body, r.contentType = bytes.NewReader(b), api.JSONType
+		r.contentType = api.JSONType
 	}
 	if _, err := c.Version(ctx); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, ErrNoAnswer)
-	defer cancel()
-	return c.exchange(ctx, r, out)
+	status := 0
+	err := c.paced(ctx, func() (err error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, limit, ErrNoAnswer)
+		defer cancel()
+		if body != nil {
+			r.body = bytes.NewReader(body)
+		}
+		status, err = c.exchange(ctx, r, out)
+		return err
+	})
+	return status, err
 }
 
 // exchange sends r and decodes a 2xx answer into out.
@@ -88,6 +98,9 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 		req.Header.Set("Content-Type", r.contentType)
 	}
 	req.Header.Set("Accept", api.JSONType+", "+api.ProblemType)
+	if r.onceHeard {
+		req.Header.Set("Expect", "100-continue")
+	}
 	if r.accept != "" {
 		req.Header.Set("Accept", r.accept+", "+api.ProblemType)
 	}

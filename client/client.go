@@ -52,6 +52,7 @@ type Client struct {
 	socket      string
 	callTimeout time.Duration
 	retryFor    time.Duration
+	waitStep    time.Duration // how long one exchange of WaitResult waits at the daemon
 	transport   *http.Transport
 	http        *http.Client
 
@@ -61,7 +62,7 @@ type Client struct {
 
 // New makes a client. It does not connect: the first call does, and checks that the socket belongs to sandboxd.
 func New(o Options) *Client {
-	c := &Client{socket: o.Socket, callTimeout: o.CallTimeout, retryFor: o.RetryFor}
+	c := &Client{socket: o.Socket, callTimeout: o.CallTimeout, retryFor: o.RetryFor, waitStep: waitStep}
 	if c.socket == "" {
 		c.socket = os.Getenv(SocketEnv)
 	}
@@ -82,6 +83,8 @@ func New(o Options) *Client {
 		MaxIdleConnsPerHost: 4,
 		IdleConnTimeout:     30 * time.Second,
 		DisableCompression:  true,
+		// How long the body of a request with onceHeard is held back.
+		ExpectContinueTimeout: 2 * time.Second,
 	}
 	c.http = &http.Client{
 		Transport: c.transport,

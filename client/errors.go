@@ -15,6 +15,7 @@ const (
 	CodeConflict    = "conflict"
 	CodeDraining    = "draining"
 	CodeUnavailable = "unavailable"
+	CodeRateLimit   = "rate_limit"
 )
 
 // Error is a refusal or a fault that the daemon reported, or a reference refused before it was sent.

@@ -46,7 +46,7 @@ func (c *Client) Events(ctx context.Context, o EventOptions) (*Events, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	e := &Events{c: c, ctx: ctx, cancel: cancel, follow: o.Follow, last: o.After, lost: patience{limit: c.retryFor}}
-	if err := e.connect(); err != nil && !errors.Is(err, ErrLost) {
+	if err := c.paced(ctx, e.connect); err != nil && !errors.Is(err, ErrLost) {
 		cancel()
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"sandboxd/api"
 )
 
-// waitStep is how long one exchange of WaitResult waits at the daemon.
+// waitStep is how long one exchange of WaitResult waits at the daemon, unless a test says otherwise.
 const waitStep = 30 * time.Second
 
 // Result waits up to wait for a job to be done. Exactly one of the three is set: the result of a job that is done,
@@ -50,12 +50,17 @@ func (c *Client) Result(ctx context.Context, ref string, wait time.Duration) (*a
 // daemon that last less than Options.RetryFor. A daemon that is away from the start is reported at once.
 func (c *Client) WaitResult(ctx context.Context, ref string) (*api.Result, error) {
 	p := patience{limit: c.retryFor}
+	step := c.waitStep
 	for {
 		asked := time.Now()
-		result, job, err := c.Result(ctx, ref, waitStep)
+		result, job, err := c.Result(ctx, ref, step)
 		switch {
 		case result != nil:
 			return result, nil
+		case job != nil && step == 0: // the trouble is over: perhaps it was this process that stood still
+			p.calm()
+			step = c.waitStep
+			continue
 		case job != nil:
 			ref = job.ID // a name may be given to another job while this one is waited for
 			if time.Since(asked) > steady {
@@ -68,6 +73,7 @@ func (c *Client) WaitResult(ctx context.Context, ref string) (*api.Result, error
 			if err := p.worn(ctx, err); err != nil {
 				return nil, err
 			}
+			step = 0
 			continue
 		}
 		// A daemon that answers "not yet" at once is asked again in a measured way.

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 )
 
@@ -35,7 +36,7 @@ func (p *patience) worn(ctx context.Context, err error) error {
 	if now.Sub(p.since) > p.limit {
 		return err
 	}
-	pause := p.pause
+	pause := p.pause/2 + rand.N(p.pause) // many that were put off together do not come back together
 	p.pause = min(p.pause*2, longWait)
 	return sleep(ctx, pause)
 }
@@ -55,7 +56,22 @@ func sleep(ctx context.Context, d time.Duration) error {
 // passing reports whether err may be gone at the next try: the daemon is away, restarting or draining.
 func passing(err error) bool {
 	return errors.Is(err, ErrLost) || errors.Is(err, ErrNoDaemon) || errors.Is(err, ErrNoAnswer) ||
-		IsCode(err, CodeUnavailable) || IsCode(err, CodeDraining)
+		IsCode(err, CodeUnavailable) || IsCode(err, CodeDraining) || IsCode(err, CodeRateLimit)
+}
+
+// paced repeats an exchange that the daemon put off because too many came in a short time, for at most
+// Options.RetryFor. Nothing of it was carried out.
+func (c *Client) paced(ctx context.Context, once func() error) error {
+	p := patience{limit: c.retryFor}
+	for {
+		err := once()
+		if !IsCode(err, CodeRateLimit) {
+			return err
+		}
+		if err := p.worn(ctx, err); err != nil {
+			return err
+		}
+	}
 }
 
 // insist repeats an idempotent exchange whose connection was cut. A daemon that was away from the start, and a

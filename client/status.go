@@ -32,7 +32,10 @@ func (c *Client) askVersion(ctx context.Context) (*api.VersionInfo, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, versionTimeout, ErrNoAnswer)
 	defer cancel()
 	var v api.VersionInfo
-	_, err := c.exchange(ctx, request{method: http.MethodGet, path: api.PathVersion}, &v)
+	err := c.paced(ctx, func() error {
+		_, err := c.exchange(ctx, request{method: http.MethodGet, path: api.PathVersion}, &v)
+		return err
+	})
 	var lost *SocketError
 	var odd *ProtocolError
 	switch {

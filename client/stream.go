@@ -55,7 +55,7 @@ func (c *Client) Stream(ctx context.Context, ref string, o StreamOptions) (*Stre
 		req: request{method: http.MethodGet, path: path, accept: api.StreamType},
 		buf: make([]byte, api.MaxRecord),
 	}
-	if err := s.connect(); err != nil && !errors.Is(err, ErrLost) {
+	if err := c.paced(ctx, s.connect); err != nil && !errors.Is(err, ErrLost) {
 		cancel()
 		return nil, err
 	}

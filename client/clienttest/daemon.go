@@ -29,6 +29,9 @@ type Faults struct {
 	LeaseGrace  time.Duration // default 200 ms
 	QueuedFor   time.Duration // how long jobs stay queued
 	QuickNotYet bool          // results are answered with "not yet" at once
+	PutOff      int           // so many requests are refused for coming too soon
+	MuteWaits   int           // so many waits for a result are not answered in time
+	NoFreezing  bool          // freezing is refused
 }
 
 // Daemon is one fake daemon. Its jobs survive Stop and Start, as the real one's do.
@@ -46,6 +49,9 @@ type Daemon struct {
 	changed  chan struct{} // closed and replaced at every change of anything
 	submits  int
 	streams  int
+	blocked  int // leases held by clients that do nothing else
+	blocks   int // of those, ever
+	freezes  []api.Freeze
 	shutdown bool
 }
 
@@ -111,6 +117,12 @@ func (d *Daemon) Streams() int { d.mu.Lock(); defer d.mu.Unlock(); return d.stre
 // Jobs is how many jobs there are.
 func (d *Daemon) Jobs() int { d.mu.Lock(); defer d.mu.Unlock(); return len(d.jobs) }
 
+// Blocked is how many leases are held by clients that do nothing else until the job is done.
+func (d *Daemon) Blocked() int { d.mu.Lock(); defer d.mu.Unlock(); return d.blocked }
+
+// Blocks is how many such leases there were.
+func (d *Daemon) Blocks() int { d.mu.Lock(); defer d.mu.Unlock(); return d.blocks }
+
 // touchLocked wakes everybody who waits for a change; mu is held.
 func (d *Daemon) touchLocked() {
 	close(d.changed)
@@ -148,6 +160,10 @@ func (d *Daemon) routes() http.Handler {
 	mux.HandleFunc("GET "+api.PathStream, d.withJob(d.stream))
 	mux.HandleFunc("PUT "+api.PathStdin, d.withJob(d.stdin))
 	mux.HandleFunc("GET "+api.PathLease, d.withJob(d.lease))
+	mux.HandleFunc("GET "+api.PathTree, d.withJob(d.tree))
+	mux.HandleFunc("GET "+api.PathFreeze, d.orders(nil))
+	mux.HandleFunc("POST "+api.PathFreeze, d.orders(d.freezeLocked))
+	mux.HandleFunc("POST "+api.PathThaw, d.orders(d.thawLocked))
 	mux.HandleFunc("GET "+api.PathEvents, d.listEvents)
 	mux.HandleFunc("GET "+api.PathProfiles, d.profiles)
 	mux.HandleFunc("GET "+api.PathVersion, d.version)
@@ -157,8 +173,19 @@ func (d *Daemon) routes() http.Handler {
 			_, _ = w.Write([]byte("<html>It works!</html>"))
 			return
 		}
+		if d.putOff() {
+			refuse(w, api.Problem{Status: 429, Code: "rate_limit", Detail: "a job may ask 50 times a second", ExitCode: 120})
+			return
+		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+func (d *Daemon) putOff() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults.PutOff--
+	return d.faults.PutOff >= 0
 }
 
 func (d *Daemon) now() Faults {

@@ -82,6 +82,11 @@ func (d *Daemon) admitLocked(req api.JobRequest) *fakeJob {
 		Profile: req.Profile, State: "queued", Labels: req.Labels, Workspace: req.Workspace, Mounts: req.Mounts,
 		Workdir: req.Workdir, Timings: api.Timings{Queued: time.Now().UnixMilli()},
 	}
+	for _, p := range d.jobs {
+		if name := req.Labels["under"]; name != "" && p.job.Name == name {
+			j.job.Parent, j.job.Root, j.job.Depth = p.job.ID, p.job.Root, p.job.Depth+1
+		}
+	}
 	if j.job.Profile == "" {
 		j.job.Profile = "default"
 	}
@@ -199,14 +204,20 @@ func (d *Daemon) lease(w http.ResponseWriter, r *http.Request, j *fakeJob) {
 	w.Header().Set("Content-Type", api.LeaseType)
 	_, _ = w.Write([]byte("\n"))
 	_ = http.NewResponseController(w).Flush()
-	d.leased(j, 1)
-	defer d.leased(j, -1)
+	blocks := 0
+	if r.URL.Query().Get("wait") == "true" {
+		blocks = 1
+	}
+	d.leased(j, 1, blocks)
+	defer d.leased(j, -1, -blocks)
 	d.until(r.Context().Done(), func() bool { return j.job.State == "done" })
 }
 
-func (d *Daemon) leased(j *fakeJob, n int) {
+func (d *Daemon) leased(j *fakeJob, n, blocks int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	j.leases += n
+	d.blocked += blocks
+	d.blocks += max(0, blocks)
 	d.touchLocked()
 }

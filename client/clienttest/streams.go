@@ -17,6 +17,14 @@ func (d *Daemon) result(w http.ResponseWriter, r *http.Request, j *fakeJob) {
 		ctx, cancel := context.WithTimeout(r.Context(), wait)
 		defer cancel()
 		d.until(ctx.Done(), done)
+		d.mu.Lock()
+		d.faults.MuteWaits--
+		mute := d.faults.MuteWaits >= 0
+		d.mu.Unlock()
+		if mute {
+			<-r.Context().Done()
+			return
+		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"sandboxd/internal/job"
 	"sandboxd/internal/sandbox"
 	"sandboxd/internal/store"
@@ -16,6 +18,9 @@ const (
 	engineEvery = 2 * time.Second
 	sweepEvery  = 15 * time.Second
 	pruneEvery  = time.Minute
+
+	sweepAtOnce = 4               // removals at once
+	bootLook    = 3 * time.Second // at the engine, before the socket opens
 )
 
 // Bounds of what is kept of one owner beside the configured ones.
@@ -75,7 +80,9 @@ func (d *daemon) openBackground(context.Context) (func(context.Context) error, e
 // tryEngine asks the engine and opens the sandbox the first time it answers. An engine that is away is no error: the
 // daemon runs, says so, and queues.
 func (d *daemon) tryEngine(ctx context.Context) error {
-	info, err := d.eng.Info(ctx)
+	look, cancel := context.WithTimeout(ctx, bootLook)
+	info, err := d.eng.Info(look)
+	cancel()
 	d.engine.mu.Lock()
 	opened := d.engine.opened
 	d.engine.mu.Unlock()
@@ -147,17 +154,26 @@ func (d *daemon) watchEngine(ctx context.Context) {
 	}
 }
 
-// sweep tries failed cleanups again and looks for what has no record.
+// sweep takes away every slot that no job and no pool of this daemon holds and looks for what has no record.
 func (d *daemon) sweep(ctx context.Context) {
 	if !d.engineUp.Load() {
 		return
 	}
-	d.pool.Expire()
-	for _, r := range d.slots.pending() {
-		if err := d.box.RemoveByRecord(ctx, r); err != nil && ctx.Err() == nil {
-			d.log.Warn().Err(err).Str("slot", r.Slot).Int("tries", r.Tries).Msg("a cleanup failed again")
+	d.pool.Expire(ctx)
+	var left errgroup.Group
+	left.SetLimit(sweepAtOnce)
+	for _, r := range d.slots.all() {
+		if d.box.Holds(r.Slot) || d.sched.Holds(r.Job) {
+			continue
 		}
+		left.Go(func() error {
+			if err := d.box.RemoveByRecord(ctx, r); err != nil && ctx.Err() == nil {
+				d.log.Warn().Err(err).Str("slot", r.Slot).Int("tries", r.Tries).Msg("a cleanup failed again")
+			}
+			return nil
+		})
 	}
+	_ = left.Wait()
 	strays, err := d.box.Sweep(ctx, d.slots.all())
 	if err != nil {
 		if ctx.Err() == nil {
@@ -177,6 +193,16 @@ func (d *daemon) prune(ctx context.Context) {
 		MaxBytesPerOwner: keepBytesPerUser, MaxEventsPerOwner: keepEventsPerUser, Limit: pruneLimit})
 	if err != nil && ctx.Err() == nil {
 		d.log.Warn().Err(err).Msg("pruning failed")
+	}
+	kept, err := d.logs.List()
+	if err != nil && ctx.Err() == nil {
+		d.log.Warn().Err(err).Msg("the recorded outputs cannot be listed")
+	}
+	for _, id := range kept {
+		// Of a job that was pruned when its output could not be removed.
+		if _, err := d.db.Job(ctx, id); job.CodeOf(err) == job.CodeNotFound && err != nil {
+			ids = append(ids, id)
+		}
 	}
 	for _, id := range ids {
 		if err := d.logs.Remove(id); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -32,7 +33,54 @@ func (s streams) Copy(ctx context.Context, id job.ID, w io.Writer, o server.Stre
 	if r == nil {
 		return noStream(w, o)
 	}
+	return s.copy(ctx, r, id, w, o, flush)
+}
+
+// copy copies until the stream has ended. A stream that never gets its end (the daemon was killed between a job's end
+// and its own) is over a while after its job is.
+func (s streams) copy(ctx context.Context, r *results.Reader, id job.ID, w io.Writer, o server.StreamOptions, flush func()) error {
+	live, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if o.Follow {
+		stop := make(chan struct{})
+		defer close(stop)
+		go func() {
+			select {
+			case <-s.done(id):
+			case <-stop:
+				return
+			}
+			select {
+			case <-time.After(endAfterDone):
+				cancel(errOver)
+			case <-stop:
+			}
+		}()
+	}
+	err := copyAll(live, r, w, o, flush)
+	o.From = r.Offset()
+	_ = r.Close()
+	if err == nil || !errors.Is(context.Cause(live), errOver) {
+		return err
+	}
+	if r, err = s.logs.Reader(id, o.From); err != nil {
+		return err
+	}
 	defer r.Close()
+	o.Follow = false
+	if err := copyAll(ctx, r, w, o, flush); err != nil {
+		return err
+	}
+	o.From, o.Follow = r.Offset(), true
+	return noStream(w, o)
+}
+
+var errOver = errors.New("the job is over")
+
+// endAfterDone is how long after its job a stream may take to end.
+const endAfterDone = 5 * time.Second
+
+func copyAll(ctx context.Context, r *results.Reader, w io.Writer, o server.StreamOptions, flush func()) error {
 	r.Flush = func() error { flush(); return nil }
 	if o.Records && o.Stdout && o.Stderr {
 		return r.CopyRecords(ctx, w, o.Follow)
@@ -47,7 +95,7 @@ func (s streams) Copy(ctx context.Context, id job.ID, w io.Writer, o server.Stre
 	if o.Stderr {
 		kinds |= results.OnlyStderr
 	}
-	_, err = r.CopyRaw(ctx, w, kinds, o.Follow)
+	_, err := r.CopyRaw(ctx, w, kinds, o.Follow)
 	return err
 }
 

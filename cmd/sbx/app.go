@@ -49,8 +49,8 @@ func (a *app) root() *cli.Command {
 		Name:  "sbx",
 		Usage: "run commands in the sandboxes of the sandboxd daemon",
 		Commands: []*cli.Command{
-			a.runVerb(), a.psVerb(), a.logsVerb(), a.waitVerb(), a.resultVerb(), a.inspectVerb(), a.cancelVerb(), a.eventsVerb(),
-			a.profilesVerb(), a.daemonVerb(), a.versionVerb(), a.completionVerb(),
+			a.runVerb(), a.psVerb(), a.treeVerb(), a.logsVerb(), a.waitVerb(), a.resultVerb(), a.inspectVerb(), a.cancelVerb(), a.eventsVerb(),
+			a.profilesVerb(), a.freezeVerb(), a.thawVerb(), a.daemonVerb(), a.versionVerb(), a.completionVerb(),
 		},
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "socket", Usage: "socket `PATH` of the daemon (default $" + client.SocketEnv + ", then " + client.DefaultSocket + ")"},
@@ -101,7 +101,8 @@ func (a *app) noVerb(ctx context.Context, cmd *cli.Command) error {
 var otherNames = map[string]string{
 	"attach": "logs -f", "create": "run -d", "exec": "run", "kill": "cancel --kill", "list": "ps", "ls": "ps", "log": "logs",
 	"start": "run", "status": "daemon status", "stop": "cancel", "rm": "cancel", "submit": "run -d", "info": "daemon status",
-	"show": "inspect", "health": "daemon status", "tail": "logs -f",
+	"show": "inspect", "health": "daemon status", "tail": "logs -f", "pstree": "tree", "pause": "freeze", "unpause": "thaw",
+	"unfreeze": "thaw", "resume": "thaw",
 }
 
 func unknownVerb(root *cli.Command, name string) error {

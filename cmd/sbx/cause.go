@@ -19,7 +19,7 @@ var reasonWords = map[string]string{
 	"by_caller": "by the caller", "by_operator": "by the operator", "parent_ended": "because its parent ended",
 	"lease_lost": "because its client went away", "oom": "out of memory", "not_found": "command not found",
 	"not_executable": "command not executable", "disk_full": "disk full", "time_budget": "out of time",
-	"iteration_budget": "out of iterations", "no_authenticated_result": "no authenticated result came",
+	"iteration_budget": "out of iterations", "cpu_ms": "cpu", "output_bytes": "output", "no_authenticated_result": "no authenticated result came",
 	"image_pull": "the image could not be had", "start_failed": "the container did not start",
 	"gate_failed": "the container was not as it should be", "engine_error": "the container engine failed",
 	"mount_failed": "a mount failed", "workdir": "the working directory does not exist", "storage": "the daemon could not write",

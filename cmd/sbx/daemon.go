@@ -95,14 +95,23 @@ func (s status) text(o *output) string {
 	if h.Status != "ok" {
 		colour = yellow
 	}
-	fmt.Fprintf(&b, "%-8s %s\n", "daemon", o.paint(colour, clean(h.Status))+clean(fmt.Sprintf(
-		", version %s, up %s, on %s", s.Daemon.Version, span(h.UptimeMS), s.Socket)))
-	if h.Engine.Up {
-		line("engine", "up, version %s, API %s", h.Engine.Version, h.Engine.API)
-	} else {
-		line("engine", "down: %s", h.Engine.Error)
+	since := ""
+	if h.UptimeMS > 0 {
+		since = ", up " + span(h.UptimeMS)
 	}
-	line("jobs", "%d running of at most %d, %d queued", h.Running, h.MaxRunning, h.Queued)
+	fmt.Fprintf(&b, "%-8s %s\n", "daemon", o.paint(colour, clean(h.Status))+clean(fmt.Sprintf(
+		", version %s%s, on %s", s.Daemon.Version, since, s.Socket)))
+	switch {
+	case !h.Engine.Up:
+		line("engine", "down: %s", h.Engine.Error)
+	case h.Engine.Version == "": // what a job is not told
+		line("engine", "up")
+	default:
+		line("engine", "up, version %s, API %s", h.Engine.Version, h.Engine.API)
+	}
+	if h.MaxRunning > 0 {
+		line("jobs", "%d running of at most %d, %d queued", h.Running, h.MaxRunning, h.Queued)
+	}
 	var mine []string
 	for _, state := range slices.Sorted(maps.Keys(h.Jobs)) {
 		mine = append(mine, fmt.Sprintf("%d %s", h.Jobs[state], state))

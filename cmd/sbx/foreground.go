@@ -156,7 +156,11 @@ func (s *session) cannotWrite(err error) error {
 
 // hold keeps the job's lease.
 func (s *session) hold(ctx context.Context, id string) {
-	if err := s.client.Lease(ctx, id); err != nil && ctx.Err() == nil && !s.over(ctx, id) {
+	hold := s.client.LeaseAndWait
+	if s.opts.interactive { // whoever makes the input must not stand still
+		hold = s.client.Lease
+	}
+	if err := hold(ctx, id); err != nil && ctx.Err() == nil && !s.over(ctx, id) {
 		s.app.note("the lease of job %s is lost, so the daemon will cancel it: %v", id, err)
 	}
 }

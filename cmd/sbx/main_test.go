@@ -39,6 +39,7 @@ func TestSessions(t *testing.T) {
 			"exits":  exitsCmd,
 			"ctrlc":  ctrlcCmd,
 			"jobs":   jobsCmd,
+			"blocks": blocksCmd,
 		},
 	})
 }
@@ -111,6 +112,10 @@ func daemonCmd(ts *testscript.TestScript, _ bool, args []string) {
 				f.CutStream = number(2)
 			case "queued-for":
 				f.QueuedFor = time.Duration(number(2)) * time.Millisecond
+			case "put-off":
+				f.PutOff = number(2)
+			case "no-freezing":
+				f.NoFreezing = true
 			case "bad-records":
 				f.BadRecords = true
 			default:
@@ -142,6 +147,13 @@ func exitsCmd(ts *testscript.TestScript, _ bool, args []string) {
 func jobsCmd(ts *testscript.TestScript, _ bool, args []string) {
 	if got := strconv.Itoa(daemonOf(ts).Jobs()); got != args[0] {
 		ts.Fatalf("%s jobs, want %s", got, args[0])
+	}
+}
+
+// blocksCmd checks how many clients have told the daemon so far that they only wait for their job.
+func blocksCmd(ts *testscript.TestScript, _ bool, args []string) {
+	if got := strconv.Itoa(daemonOf(ts).Blocks()); got != args[0] {
+		ts.Fatalf("%s clients, want %s", got, args[0])
 	}
 }
 

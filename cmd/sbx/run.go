@@ -21,6 +21,10 @@ it succeeded, stands on stderr. A command line that makes no sense ends with 2, 
 The first Ctrl-C cancels the job with grace, the second kills it. When sbx itself goes away, so does the job.
 With --json, stdout is one JSON document, the result (or the problem), and the job's output goes to stderr.
 A task file holds the same fields as the flags, in JSON or TOML; flags override it, and -e, -l, -v add to it.
+A file .sandboxd.toml in the workspace's root may hold limits, timeout, budget, trust, max_risk and tools; it only narrows.
+Inside a job, sbx run starts a child of that job, which never gets more than the job has; paths are the container's.
+The keys of --budget are wall=TIME, cpu=TIME, egress=SIZE, output=SIZE, artifacts=SIZE, input-tokens=N,
+output-tokens=N, tool-calls=N and cost=USD.
 
 examples:
   sbx run echo hello
@@ -28,6 +32,7 @@ examples:
   sbx run -e TOKEN -e MODE=fast -v /data/in:in sh -c 'wc -l /mnt/in/*'
   echo hello | sbx run -i tr a-z A-Z
   sbx run --task job.toml --json | jq .usage
+  sbx run -p reviewer --trust untrusted --budget cpu=30s,output=10MiB ./review
   for i in 1 2 3; do sbx run --name demo-$i --label-output ./step $i & done; wait`
 
 // runOptions are how sbx shows a job; the request says what the job is.
@@ -43,7 +48,7 @@ func (a *app) runVerb() *cli.Command {
 		Name: "run", Category: "jobs", Usage: "run a command in a sandbox",
 		ArgsUsage: "[flags] [--] COMMAND [ARG…]", Description: runHelp,
 		StopOnNthArg: ptr(1),
-		Flags:        slices.Concat(runFlags(), runModeFlags()),
+		Flags:        slices.Concat(runFlags(), narrowFlags(), runModeFlags()),
 		Action:       a.runJob,
 	}
 }
@@ -155,7 +160,7 @@ func (a *app) requestOf(cmd *cli.Command, command []string) (api.JobRequest, err
 		return req, usage(cmd, "neither the command line nor the task file %s has a command", cmd.String("task"))
 	}
 	for _, step := range []func(*cli.Command, *api.JobRequest) error{
-		setWords, setEnv, setLabels, setTask, setPlaces, setLimits, setNumbers,
+		setWords, setEnv, setLabels, setTask, setPlaces, setLimits, setNumbers, setNarrow, setBudget, setProject,
 	} {
 		if err := step(cmd, &req); err != nil {
 			return req, err

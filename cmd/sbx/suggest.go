@@ -69,11 +69,14 @@ func flagNames(cmd *cli.Command) []string {
 	return names
 }
 
-// nearest returns the name that was probably meant, or nothing: one that begins with the word, or differs from it by
-// at most two slips.
+// nearest returns the name that was probably meant, or nothing: one that differs in case only, begins with the word, or
+// differs from it by at most two slips.
 func nearest(word string, names []string) string {
 	best, bestAt := "", 3
 	for _, name := range names {
+		if strings.EqualFold(name, word) {
+			return name
+		}
 		if len(word) >= 3 && len(name) > len(word) && strings.HasPrefix(name, word) {
 			return name
 		}

@@ -2,17 +2,10 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"reflect"
-	"slices"
-	"strings"
 
-	"github.com/BurntSushi/toml"
 	"github.com/urfave/cli/v3"
 
 	"sandboxd/api"
@@ -24,8 +17,7 @@ type taskRequest struct {
 	EnvFile []string `json:"env_file,omitempty"`
 }
 
-// taskFile reads the file of --task. Both formats go through one strict reader: an unknown field, a wrong type and a
-// bad amount are errors that name the field. Paths in the file are relative to its folder.
+// taskFile reads the file of --task. Paths in it are relative to its folder.
 func (a *app) taskFile(cmd *cli.Command) (api.JobRequest, error) {
 	path := cmd.String("task")
 	if path == "" {
@@ -40,7 +32,10 @@ func (a *app) taskFile(cmd *cli.Command) (api.JobRequest, error) {
 	}
 	var t taskRequest
 	if err := strict(raw, &t); err != nil {
-		return api.JobRequest{}, usage(cmd, "--task: %s: %v", path, blame(raw, err))
+		return api.JobRequest{}, usage(cmd, "--task: %s: %v", path, blame(raw, reflect.TypeOf(t), err))
+	}
+	if t.Project != nil {
+		return api.JobRequest{}, usage(cmd, "--task: %s: project: comes from %s in the workspace", path, api.ProjectFile)
 	}
 	if err := t.resolve(cmd, path); err != nil {
 		return api.JobRequest{}, err
@@ -86,134 +81,5 @@ func asJSON(path string, raw []byte) ([]byte, error) {
 	if filepath.Ext(path) == ".json" || bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) {
 		return raw, nil
 	}
-	var fields map[string]any
-	if err := toml.Unmarshal(raw, &fields); err != nil {
-		return nil, err
-	}
-	return json.Marshal(fields)
-}
-
-func strict(raw []byte, out any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(out); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more behind the end of the object")
-	}
-	return nil
-}
-
-// blame finds the field that an error is about, by reading the fields one at a time, and says it in our words.
-func blame(raw []byte, err error) error {
-	read := func(b []byte) error { return strict(b, &taskRequest{}) }
-	var path []string
-	for {
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(raw, &fields) != nil || len(fields) == 0 {
-			break
-		}
-		found := false
-		for _, key := range slices.Sorted(maps.Keys(fields)) {
-			one, _ := json.Marshal(map[string]json.RawMessage{key: fields[key]}) // was JSON a moment ago
-			if e := read(wrapAll(path, one)); e != nil {
-				path, raw, err, found = append(path, key), fields[key], e, true
-				break
-			}
-		}
-		if !found {
-			break
-		}
-	}
-	return explain(path, err)
-}
-
-// wrapAll puts an object into the objects above it.
-func wrapAll(path []string, b []byte) []byte {
-	for _, key := range slices.Backward(path) {
-		b, _ = json.Marshal(map[string]json.RawMessage{key: b}) // a key and JSON
-	}
-	return b
-}
-
-func explain(path []string, err error) error {
-	where := strings.Join(path, ".")
-	var wrong *json.UnmarshalTypeError
-	var syntax *json.SyntaxError
-	switch {
-	case errors.As(err, &wrong):
-		return fmt.Errorf("%s: a %s where %s is needed", where, wrong.Value, kindName(wrong.Type))
-	case errors.As(err, &syntax):
-		return fmt.Errorf("byte %d: %w", syntax.Offset, err)
-	case where == "":
-		return err
-	case !known(path):
-		e := "there is no field " + where
-		if near := nearest(path[len(path)-1], fieldNames(path[:len(path)-1])); near != "" {
-			e += "; did you mean " + near + "?"
-		}
-		return errors.New(e)
-	}
-	return fmt.Errorf("%s: %w", where, err)
-}
-
-func kindName(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "text"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Struct, reflect.Map:
-		return "a table"
-	}
-	return "a number"
-}
-
-// fieldNames lists the fields of the object at path.
-func fieldNames(path []string) []string {
-	t := reflect.TypeFor[taskRequest]()
-	for _, key := range path {
-		f, ok := fieldOf(t, key)
-		if !ok {
-			return nil
-		}
-		for t = f.Type; t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice; {
-			t = t.Elem()
-		}
-	}
-	if t.Kind() != reflect.Struct {
-		return nil
-	}
-	var names []string
-	for _, f := range reflect.VisibleFields(t) {
-		if name := jsonName(f); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-func known(path []string) bool {
-	names := fieldNames(path[:len(path)-1])
-	return names == nil || slices.Contains(names, path[len(path)-1])
-}
-
-func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
-	if t.Kind() != reflect.Struct {
-		return reflect.StructField{}, false
-	}
-	for _, f := range reflect.VisibleFields(t) {
-		if jsonName(f) == key {
-			return f, true
-		}
-	}
-	return reflect.StructField{}, false
-}
-
-func jsonName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-	return name
+	return tomlAsJSON(raw)
 }

@@ -50,6 +50,7 @@ func TestWallsThatMustStand(t *testing.T) {
 		{"internal/server", "internal/engine"}, {"internal/server", "internal/envelope"}, {"internal/server", "internal/scheduler"},
 		{"internal/wire", "internal/job"}, {"internal/supervise", "internal/job"}, {"internal/engine", "internal/job"},
 		{"client", "internal/job"}, {"cmd/sbx", "internal/job"}, {"cmd/sbx-init", "internal/job"}, {"cmd/sandboxd", "client"},
+		{"internal/netpolicy", "internal/netpolicy/proxy"}, {"internal/envelope", "internal/netpolicy/proxy"}, {"internal/budget", "internal/envelope"},
 		{"images", "internal/engine"}, {"api", "internal/job"}, {"internal/results", "internal/store"},
 	} {
 		if r, ok := roomOf(w.from); !ok || r.allows(w.to) {

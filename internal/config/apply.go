@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"sandboxd/internal/envelope"
@@ -20,8 +21,8 @@ func putInt(to *int, from *int64) {
 	}
 }
 
-// applyTo writes what the file names over the defaults.
-func (f file) applyTo(c *Config) {
+// applyTo writes what the file names over the defaults, and says what is wrong with its profiles.
+func (f file) applyTo(c *Config) faults {
 	put(&c.Socket.Path, f.Socket.Path)
 	put(&c.Socket.Group, f.Socket.Group)
 	put(&c.Socket.AdminGroup, f.Socket.AdminGroup)
@@ -46,7 +47,7 @@ func (f file) applyTo(c *Config) {
 	put(&c.Workspace.Roots, f.Workspace.Roots)
 	put(&c.Log.Level, f.Log.Level)
 	put(&c.Log.JSON, f.Log.JSON)
-	f.applyProfile(c)
+	return f.applyProfiles(c)
 }
 
 func (f fileCapacity) applyTo(c *Capacity) {
@@ -97,10 +98,12 @@ func (f fileSlots) applyTo(c *Slots) {
 	}
 }
 
-// applyProfile sets the one profile there is. A limit that the file does not set shrinks to what all jobs together may
-// use, a default that it does not set shrinks to its limit; a value that it does set stands, or is a fault.
-func (f file) applyProfile(c *Config) {
-	p := &c.Profiles[0]
+// base is what every profile has that does not say otherwise: [defaults] and [limits]. A limit that the file does not set
+// shrinks to what all jobs together may use, a default that it does not set shrinks to its limit; a value that it does set
+// stands, or is a fault.
+func (f file) base(c *Config) envelope.Profile {
+	p := c.Profiles[0]
+	p.Origins = maps.Clone(p.Origins)
 	p.Default.Runtime, p.Limit.Runtime = c.Engine.Runtime, c.Engine.Runtime
 	limits := f.Limits.apply(&p.Limit)
 	for name := range f.Defaults.apply(&p.Default) {
@@ -114,6 +117,7 @@ func (f file) applyProfile(c *Config) {
 	for _, name := range p.Default.ShrinkTo(c.Capacity.share(p.Limit), byConfig) {
 		p.Origins[name] = envelope.Clamped
 	}
+	return p
 }
 
 // share is a posture cut down to what one job can have where all together have c.

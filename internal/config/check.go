@@ -81,9 +81,6 @@ func (c *Config) check() error {
 	c.checkCounts(&b)
 	c.checkImages(&b)
 	c.checkSlots(&b)
-	for _, p := range c.Profiles {
-		c.checkProfile(&b, p)
-	}
 	return errors.Join(b...)
 }
 
@@ -133,8 +130,8 @@ func (c *Config) checkSlots(b *faults) {
 	}
 }
 
-// checkProfile looks at what the file set; the rest is sound or was made to fit.
-func (c *Config) checkProfile(b *faults, p envelope.Profile) {
+// checkBase looks at what [defaults] and [limits] set; the rest is sound or was made to fit.
+func (c *Config) checkBase(b *faults, p envelope.Profile) {
 	for _, v := range p.Limit.Check() {
 		b.fail("limits."+v.Field, "%s is too small; write %s (0 never means unlimited)", v.Asked, v.Allowed)
 	}

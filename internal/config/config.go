@@ -18,7 +18,8 @@ type Config struct {
 	Slots     Slots
 	Jobs      Jobs
 	Workspace Workspace
-	Profiles  []envelope.Profile // the one named "default" is always there
+	Profiles  []envelope.Profile // the one named "default" is always there, and first; then by name
+	Ceiling   envelope.Profile   // [limits] as the widest profile of all; every profile is within it
 	Log       Log
 }
 

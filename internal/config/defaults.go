@@ -29,7 +29,7 @@ func Default(h Host) Config {
 	cores := max(h.Cores, 1)
 	// Two containers' uids for each running job, for some may be in cleanup.
 	running := min(max(2*cores, 2), int(max(room/gib, 1)), uidCount/uidStride/2)
-	return Config{
+	c := Config{
 		Socket: Socket{Path: "/run/sandboxd/sandboxd.sock", MaxConns: 512, MaxConnsUser: 256},
 		State:  State{Dir: "/var/lib/sandboxd", RunDir: "/run/sandboxd"},
 		Engine: Engine{Runtime: envelope.RuntimeRunc, CallTimeout: 30 * time.Second, WarmSlots: 2, WarmFor: 10 * time.Minute},
@@ -43,6 +43,8 @@ func Default(h Host) Config {
 		Profiles: []envelope.Profile{defaultProfile(cores, room)},
 		Log:      Log{Level: "info"},
 	}
+	file{}.applyProfiles(&c) // Load and Parse do it again and say what is wrong
+	return c
 }
 
 func defaultProfile(cores int, room int64) envelope.Profile {

@@ -33,9 +33,10 @@ func soundDefault(t interface{ Errorf(string, ...any) }, h config.Host) {
 		t.Errorf("%+v: an empty file changes the defaults: %s", h, diff)
 	}
 	p := c.Profiles[0]
-	if p.Name != config.DefaultProfile || len(c.Profiles) != 1 || len(p.Origins) > 0 {
+	if p.Name != config.DefaultProfile || len(p.Origins) > 0 {
 		t.Errorf("%+v: profile %s of %d, origins %v", h, p.Name, len(c.Profiles), p.Origins)
 	}
+	soundProfiles(t, c)
 	e, bad := envelope.Root(p, nil)
 	if len(bad) > 0 {
 		t.Errorf("%+v: a request that asks nothing is refused: %+v", h, bad)
@@ -105,7 +106,11 @@ func FuzzParse(f *testing.F) {
 	for _, s := range sets {
 		f.Add(line(s.key, s.value))
 	}
+	for _, s := range profileSets {
+		f.Add(line(s.key, s.value))
+	}
 	for _, text := range []string{"", "\ufeff[log]\nlevel=\"info\"", "limits.memory = \"1GiB\"", "limits = {memory = \"1GiB\"}", "[limits]\nMemory=1",
+		"[profiles.x]\ndelegates = [\"x\"]", "profiles.x.trust = \"trusted\"", "[profiles.x.budget]\ncpu = 1", "[limits]\nmax_depth = 1\n[profiles.tester.workspace]\nmax_mode = \"rw\"",
 		"\"limits.memory\" = 1", "[[limits]]\nmemory=1", "a.b.c = 1", "[limits]\ncpus = 1e400", "\x00", "[limits]\ntimeout = 1979-05-27"} {
 		f.Add(text)
 	}
@@ -122,5 +127,6 @@ func FuzzParse(f *testing.F) {
 			c.Capacity.MaxRunningPerUser < 1 || c.Capacity.MaxQueuedPerUser < 1 || c.Socket.MaxConns < 1 || c.Jobs.Retention < 1 || len(c.Images.Allow) == 0 {
 			t.Errorf("a zero passed: %+v", c)
 		}
+		soundProfiles(t, c)
 	})
 }

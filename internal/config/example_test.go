@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"sandboxd/internal/budget"
 	"sandboxd/internal/config"
 	"sandboxd/internal/envelope"
 )
@@ -43,9 +44,9 @@ func TestExampleIsTheDefault(t *testing.T) {
 	}
 }
 
-var commented = regexp.MustCompile(`(?m)^#([a-z_]+ = )`)
+var commented = regexp.MustCompile(`(?m)^#([a-z_]+ = |\[)`)
 
-// The values in comments are those of the host the example speaks of, but for the one key whose default cannot be written.
+// The values in comments are those of the host the example speaks of, but for the keys whose default cannot be written.
 func TestExamplesCommentedValuesAreThoseOfTheHostItNames(t *testing.T) {
 	if !strings.Contains(example(t), "4 cores and 16 GiB") || usual != (config.Host{Cores: 4, Memory: 16 * gib}) {
 		t.Fatal("the example speaks of another host than the test")
@@ -58,19 +59,41 @@ func TestExamplesCommentedValuesAreThoseOfTheHostItNames(t *testing.T) {
 		t.Errorf("roots %v", c.Workspace.Roots)
 	}
 	c.Workspace.Roots = nil
+	for _, d := range budget.Dims() {
+		if c.Profiles[0].Allows.Budget[d] < 1 || c.Profiles[0].Allows.Budget[d] != c.Ceiling.Allows.Budget[d] {
+			t.Errorf("%s is bounded by %d", d, c.Profiles[0].Allows.Budget[d])
+		}
+	}
+	c.Profiles[0].Allows.Budget, c.Ceiling.Allows.Budget = budget.Limits{}, budget.Limits{}
+	exampleProfile(t, c)
 	if diff := cmp.Diff(plain(config.Default(usual)), plain(c)); diff != "" {
 		t.Error(diff)
 	}
 }
 
+// exampleProfile is the profile that says nothing, but for what the example marks as an example.
+func exampleProfile(t *testing.T, c config.Config) {
+	nothing, err := parse("[profiles.example]\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := profile(t, nothing, "example"), profile(t, c, "example")
+	want.Description = "what it is for"
+	want.Allows.Delegates, want.Allows.EnvInherit, want.Allows.Tools.Deny = []string{"tester", "reviewer"}, []string{"LANG"}, []string{"web_search"}
+	want.Allows.Budget, want.Origins = got.Allows.Budget, got.Origins
+	if diff := cmp.Diff(want, got); diff != "" || len(got.Allows.Budget) != len(budget.Dims()) {
+		t.Error(diff)
+	}
+}
+
 func TestExampleShowsEveryKeyOnce(t *testing.T) {
-	shown := map[string]int{}
+	shown := map[string]int{"profiles": 1} // by its sections
 	section := ""
 	for line := range strings.Lines(example(t)) {
 		line = strings.TrimSpace(line)
 		switch name, _, isKey := strings.Cut(strings.TrimPrefix(line, "#"), " = "); {
-		case strings.HasPrefix(line, "["):
-			section = strings.Trim(line, "[]")
+		case strings.HasPrefix(line, "["), strings.HasPrefix(line, "#["):
+			section = strings.Replace(strings.Trim(line, "#[]"), "profiles.example", "profiles.NAME", 1)
 			shown[section]++
 		case isKey && !strings.Contains(name, " "):
 			shown[section+"."+name]++

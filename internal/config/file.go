@@ -12,8 +12,10 @@ type file struct {
 	Jobs      fileJobs      `toml:"jobs"`
 	Workspace fileWorkspace `toml:"workspace"`
 	Defaults  fileDefaults  `toml:"defaults"`
-	Limits    fileAmounts   `toml:"limits"`
+	Limits    fileLimits    `toml:"limits"`
 	Log       fileLog       `toml:"log"`
+
+	Profiles map[string]fileProfile `toml:"profiles"`
 }
 
 type fileSocket struct {
@@ -81,8 +83,14 @@ type fileDefaults struct {
 	HomeExec *bool `toml:"home_exec"`
 }
 
-// fileAmounts serves [defaults] and [limits].
+// fileAmounts serves the defaults and limits, of all profiles and of one.
 type fileAmounts struct {
+	fileSizes
+	Timeout *span `toml:"timeout"`
+}
+
+// fileSizes are the amounts but for the timeout, which a project file has elsewhere.
+type fileSizes struct {
 	CPUs       *cores `toml:"cpus"`
 	Memory     *size  `toml:"memory"`
 	Pids       *int64 `toml:"pids"`
@@ -91,5 +99,4 @@ type fileAmounts struct {
 	HomeBytes  *size  `toml:"home_bytes"`
 	OutBytes   *size  `toml:"out_bytes"`
 	OutputKeep *size  `toml:"output_keep"`
-	Timeout    *span  `toml:"timeout"`
 }

@@ -20,7 +20,7 @@ const maxFile = 1 << 20
 func Load(path string, h Host) (Config, error) {
 	c := Default(h)
 	if path == "" {
-		return c, nil
+		return c, Parse("", &c)
 	}
 	text, err := read(path)
 	if err != nil {
@@ -49,7 +49,19 @@ func read(path string) (string, error) {
 // Parse reads TOML text over c. Every fault is reported, each naming its key. After an error c is of no use.
 func Parse(text string, c *Config) error {
 	var f file
-	md, err := toml.Decode(text, &f)
+	if err := decode(text, &f); err != nil {
+		return err
+	}
+	if err := f.Slots.check(); err != nil {
+		return err
+	}
+	bad := f.applyTo(c)
+	return errors.Join(append(bad, c.check())...)
+}
+
+// decode reads TOML text into a pointer to a shape, to the letter.
+func decode(text string, shape any) error {
+	md, err := toml.Decode(text, shape)
 	var pe toml.ParseError
 	switch {
 	case errors.As(err, &pe) && pe.LastKey != "":
@@ -58,27 +70,41 @@ func Parse(text string, c *Config) error {
 		err = fmt.Errorf("line %d: %s", pe.Position.Line, pe.Message)
 	}
 	// A key that nobody knows explains more than what came of reading on without it.
-	if err := errors.Join(checkKeys(md), err); err != nil {
-		return err
-	}
-	if err := f.Slots.check(); err != nil {
-		return err
-	}
-	f.applyTo(c)
-	return c.check()
+	return errors.Join(checkKeys(md, reflect.TypeOf(shape).Elem()), err)
 }
 
-// checkKeys holds the file to the exact names of the shape: TOML's decoder matches names without regard to case and
+// maxUnknown is how many unknown keys are told one by one.
+const maxUnknown = 32
+
+// anyName stands for the name of a profile among the keys. It is none itself.
+const anyName = "NAME"
+
+// checkKeys holds a file to the exact names of its shape: TOML's decoder matches names without regard to case and
 // passes over those it does not know.
-func checkKeys(md toml.MetaData) error {
+func checkKeys(md toml.MetaData, shape reflect.Type) error {
 	known := map[string]bool{}
-	collectKeys(reflect.TypeFor[file](), nil, known)
+	collectKeys(shape, nil, known)
 	var bad []error
+	unknown := 0
 	for _, k := range md.Keys() {
-		// In this form a quoted name with a dot in it is not taken for two names.
-		if name := k.String(); !known[name] {
-			bad = append(bad, fmt.Errorf("%.128s: unknown key%s", name, didYouMean(name, known)))
+		name, plain := k.String(), slices.Clone(k)
+		if len(k) > 1 && k[0] == "profiles" && known["profiles"] {
+			plain[1] = anyName
 		}
+		// In this form a quoted name with a dot in it is not taken for two names.
+		if known[plain.String()] {
+			continue
+		}
+		if unknown++; unknown <= maxUnknown {
+			guess := didYouMean(plain.String(), known)
+			if len(k) > 1 {
+				guess = strings.ReplaceAll(guess, "profiles."+anyName, "profiles."+toml.Key{k[1]}.String())
+			}
+			bad = append(bad, fmt.Errorf("%.128s: unknown key%s", name, guess))
+		}
+	}
+	if unknown > maxUnknown {
+		bad = append(bad, fmt.Errorf("… and %d more unknown keys", unknown-maxUnknown))
 	}
 	return errors.Join(bad...)
 }
@@ -92,8 +118,13 @@ func collectKeys(t reflect.Type, prefix toml.Key, into map[string]bool) {
 		}
 		key := append(slices.Clone(prefix), f.Tag.Get("toml"))
 		into[key.String()] = true
-		if f.Type.Kind() == reflect.Struct {
-			collectKeys(f.Type, key, into)
+		inner := f.Type
+		if inner.Kind() == reflect.Map {
+			key, inner = append(key, anyName), inner.Elem()
+			into[key.String()] = true
+		}
+		if inner.Kind() == reflect.Struct {
+			collectKeys(inner, key, into)
 		}
 	}
 }
@@ -112,7 +143,7 @@ func didYouMean(name string, known map[string]bool) string {
 		known = nil
 	}
 	for _, k := range slices.Sorted(maps.Keys(known)) {
-		d := distance(name, k)
+		d := distance(name, strings.ToLower(k))
 		if strings.HasSuffix(k, "."+last) {
 			d = min(d, farthest)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"sandboxd/internal/budget"
 	"sandboxd/internal/config"
 	"sandboxd/internal/envelope"
 )
@@ -88,6 +89,33 @@ var sets = []struct {
 	{"limits.out_bytes", `"9GiB"`, limit("out_bytes"), int64(9 * gib)},
 	{"limits.output_keep", `"1TiB"`, limit("output_keep"), int64(1024 * gib)},
 	{"limits.timeout", `"48h"`, limit("timeout"), int64(48 * 3600_000)},
+	{"limits.max_depth", "1", func(c config.Config) any { return []int64{c.Ceiling.Allows.MaxDepth, c.Profiles[0].Allows.MaxDepth} }, []int64{1, 1}},
+	{"limits.max_tree_jobs", "9", func(c config.Config) any {
+		return []int64{c.Ceiling.Allows.MaxTreeJobs, c.Profiles[0].Allows.MaxTreeJobs}
+	}, []int64{9, 9}},
+	{"limits.max_tree_live", "3", func(c config.Config) any {
+		return []int64{c.Ceiling.Allows.MaxTreeLive, c.Profiles[0].Allows.MaxTreeLive}
+	}, []int64{3, 3}},
+	{"limits.budget.wall", `"2h"`, most("wall_ms"), int64(7_200_000)},
+	{"limits.budget.cpu", `"1h"`, most("cpu_ms"), int64(3_600_000)},
+	{"limits.budget.egress_bytes", `"1GiB"`, most("egress_bytes"), int64(gib)},
+	{"limits.budget.output_bytes", `"1MiB"`, most("output_bytes"), int64(mib)},
+	{"limits.budget.artifact_bytes", "7", most("artifact_bytes"), int64(7)},
+	{"limits.budget.input_tokens", "1", most("input_tokens"), int64(1)},
+	{"limits.budget.output_tokens", "2", most("output_tokens"), int64(2)},
+	{"limits.budget.tool_calls", "3", most("tool_calls"), int64(3)},
+	{"limits.budget.cost_micro_usd", "4", most("cost_micro_usd"), int64(4)},
+}
+
+// most is a budget of [limits], which binds the default profile as well.
+func most(d budget.Dim) func(config.Config) any {
+	return func(c config.Config) any {
+		n, limited := c.Profiles[0].Allows.Budget.Of(d)
+		if limited != (c.Ceiling.Allows.Budget[d] == n) {
+			return "the default profile is not bound"
+		}
+		return n
+	}
 }
 
 func standard(name string) func(config.Config) any {
@@ -99,8 +127,8 @@ func limit(name string) func(config.Config) any {
 }
 
 func line(key, value string) string {
-	section, name, _ := strings.Cut(key, ".")
-	return "[" + section + "]\n" + name + " = " + value + "\n"
+	at := strings.LastIndexByte(key, '.')
+	return "[" + key[:at] + "]\n" + key[at+1:] + " = " + value + "\n"
 }
 
 func TestEveryKeyIsReadIntoItsField(t *testing.T) {
@@ -125,6 +153,14 @@ func TestEveryKeyIsReadIntoItsField(t *testing.T) {
 		}
 		section, _, _ := strings.Cut(s.key, ".")
 		covered[s.key], covered[section] = true, true
+	}
+	for _, s := range profileSets {
+		covered[strings.Replace(s.key, "profiles.x", "profiles.NAME", 1)] = true
+	}
+	for k := range covered {
+		for at := strings.LastIndexByte(k, '.'); at > 0; at = strings.LastIndexByte(k[:at], '.') {
+			covered[k[:at]] = true
+		}
 	}
 	for _, k := range config.Keys() {
 		if !covered[k] {

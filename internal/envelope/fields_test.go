@@ -48,6 +48,9 @@ func TestEveryFieldOfThePostureIsOrdered(t *testing.T) {
 		"Runtime":  "the operator's alone",
 		"Inodes":   "the daemon's alone, and in no request",
 		"HomeExec": "the operator's alone",
+
+		"DiskBytes": "0 is none, so it has no minimum; ordered in the table of fields",
+		"Shm":       "the operator's alone",
 	}
 	var p envelope.Posture
 	v := reflect.ValueOf(&p).Elem()

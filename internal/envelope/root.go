@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"sandboxd/internal/budget"
 	"sandboxd/internal/job"
 )
 
@@ -11,30 +12,18 @@ import (
 // a core, milliseconds). A name that is absent inherits.
 type Ask map[string]int64
 
-// Root decides the envelope of a root job: unset takes the profile's default, a value within the limit is taken, a
-// wider one is a violation, and so is a name that is no amount. It returns every violation, not the first, and then no
-// envelope.
+// Root decides the posture of a root job alone: Narrow without anything that is not an amount.
 func Root(p Profile, ask Ask) (Envelope, []job.Violation) {
-	e := Envelope{Profile: p.Name, Posture: p.Default, Origins: map[string]Origin{}}
-	maps.Copy(e.Origins, p.Origins)
-	bad := append(ask.TooSmall(), ask.unknown()...)
-	for _, a := range amounts {
-		asked, ok := ask[a.name]
-		if !ok {
-			continue
+	p.Allows = Bounds{Budget: budget.Limits{}}
+	e, refused := Narrow(Above{Profile: &p}, Request{Amounts: ask})
+	if len(refused) > 0 {
+		bad := make([]job.Violation, len(refused))
+		for i, v := range refused {
+			bad[i] = v.Violation
 		}
-		if limit := *a.at(&p.Limit); asked > limit {
-			bad = append(bad, job.Violation{Field: a.name, Asked: a.show(asked), Allowed: a.span(limit), Why: "more than the limit"})
-		}
-		*a.at(&e.Posture) = asked
-		e.Origins[a.name] = FromRequest
-	}
-	if len(bad) == 0 {
-		bad = fitTmpfs(&e, ask)
-	}
-	if len(bad) > 0 {
 		return Envelope{}, bad
 	}
+	e.Bounds = Bounds{}
 	return e, nil
 }
 
@@ -55,7 +44,7 @@ func (ask Ask) unknown() []job.Violation {
 	var bad []job.Violation
 	for _, name := range slices.Sorted(maps.Keys(ask)) {
 		if !slices.ContainsFunc(amounts, func(a amount) bool { return a.name == name }) {
-			bad = append(bad, job.Violation{Field: name, Asked: showCount(ask[name]), Allowed: "no value", Why: "there is no such amount"})
+			bad = append(bad, job.Violation{Field: short(name), Asked: showCount(ask[name]), Allowed: "no value", Why: "there is no such amount"})
 		}
 	}
 	return bad

@@ -11,6 +11,9 @@ import (
 
 var tmpfsNames = []string{"tmp_bytes", "home_bytes", "out_bytes"}
 
+// tmpfsTogether names all three in a refusal.
+const tmpfsTogether = "tmp_bytes + home_bytes + out_bytes"
+
 // tmpfsPage is what sizes of tmpfs are rounded down to.
 const tmpfsPage = 4096
 
@@ -44,7 +47,7 @@ func fitTmpfs(e *Envelope, ask Ask) []job.Violation {
 		}
 	}
 	if sum := e.Posture.tmpfsSum(); sum > room {
-		return []job.Violation{{Field: "tmp_bytes + home_bytes + out_bytes", Asked: ShowBytes(sum),
+		return []job.Violation{{Field: tmpfsTogether, Asked: ShowBytes(sum),
 			Allowed: ShowBytes(room),
 			Why:     fmt.Sprintf("they are held in the job's memory (%s), of which %s must stay free", ShowBytes(e.Posture.Memory), ShowBytes(TmpfsReserve))}}
 	}

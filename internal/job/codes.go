@@ -32,6 +32,7 @@ var codeTable = map[Code]codeRow{
 	CodeQuota:           {http.StatusTooManyRequests, ExitDenied},
 	CodeRateLimit:       {http.StatusTooManyRequests, ExitDenied},
 	CodeCapacity:        {http.StatusForbidden, ExitDenied},
+	CodeWouldBlock:      {http.StatusConflict, ExitDenied},
 	CodeDiskFloor:       {http.StatusInsufficientStorage, ExitDenied},
 	CodeBudgetExhausted: {http.StatusForbidden, ExitBudgetExhausted},
 	CodeWorkspace:       {http.StatusForbidden, ExitDenied},

@@ -22,6 +22,7 @@ const (
 	CodeQuota           Code = "quota"            // bound on one uid's share
 	CodeRateLimit       Code = "rate_limit"       // too many requests at once or in a short time; the same one may pass later
 	CodeCapacity        Code = "capacity"         // could never fit this host
+	CodeWouldBlock      Code = "would_block"      // a wait that could never end
 	CodeDiskFloor       Code = "min_free_disk"    // free disk below the configured floor
 	CodeBudgetExhausted Code = "budget_exhausted" // nothing left to grant
 	CodeWorkspace       Code = "workspace"        // workspace or mount refused

@@ -33,6 +33,9 @@ const (
 	ReasonNotFound      Reason = "not_found"      // the command does not exist in the image (127)
 	ReasonNotExecutable Reason = "not_executable" // it exists and cannot be executed (126)
 	ReasonDiskFull      Reason = "disk_full"
+	// budget_exhausted: the dimension that ran out
+	ReasonBudgetCPU    Reason = "cpu_ms"
+	ReasonBudgetOutput Reason = "output_bytes"
 	// timeout
 	ReasonWallClock Reason = "wall_clock"
 	// partial

@@ -30,6 +30,11 @@ type Job struct {
 
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 	Times          Times  `json:"times"`
+
+	// Grants are what the job may spend, by budget dimension; one that is absent has no limit. Nil: it has no budget.
+	// Clamped are those in which it was granted less than it asked.
+	Grants  map[string]int64 `json:"grants,omitempty"`
+	Clamped []string         `json:"clamped,omitempty"`
 }
 
 // Times are when a job passed its stations, in Unix milliseconds; 0 is "not yet".
@@ -97,6 +102,8 @@ type Ended struct {
 	Outcome Outcome
 	Result  Result
 	Times   Times
+	// Measured is what the job itself used, by budget dimension.
+	Measured map[string]int64
 }
 
 // Disposition says what became of a claimed job when its runner is through with it.

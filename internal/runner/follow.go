@@ -3,6 +3,8 @@ package runner
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"sandboxd/internal/job"
@@ -22,32 +24,40 @@ const (
 // course is the part of a run between the hand-over and init's last word. Used by one goroutine.
 type course struct {
 	*run
-	began    int64 // boot time of the hand-over, ns
 	deadline time.Time
 	frames   chan received
+	quit     func() // ends the reading goroutine and waits for it
 	peak     sandbox.Readings
 
 	cause    *job.CancelCause // of the first cancel that reached init
+	over     chan exhausted   // a budget ran out; room for one
+	spent    job.Reason       // the budget that ran out first
+	meter    Meter            // of output; nil where nothing bounds it
+	cut      atomic.Bool      // output beyond the budget was dropped
+	ready    chan func()      // what to do once the children have ended
+	ending   sync.WaitGroup   // the goroutine that ends them
 	deadHit  bool             // the daemon's own deadline passed
 	escalate *time.Timer
-	rung     int // how far killing has come: 0 nothing, 1 asked init, 2 the cgroup, 3 the engine, 4 given up
+	asked    *wire.Cancel // the last one sent to init
+	rung     int          // how far killing has come: 0 nothing, 1 asked init, 2 the cgroup, 3 the engine, 4 given up
 }
 
-// received is what the reading goroutine passes on: a message, or why the connection is over.
-type received struct {
-	exited *wire.Exited
-	seq    uint64
-	err    error
-}
-
-// follow stays with a command until it ended, and settles it.
-func (x *run) follow(began int64, held wire.Held) job.Disposition {
-	c := &course{run: x, began: began, escalate: stoppedTimer()}
+// follow stays with a command until it ended, and settles it. Init keeps the deadline; the daemon's own, counted from
+// here, is for an init that does not.
+func (x *run) follow(held wire.Held) job.Disposition {
+	c := &course{run: x, escalate: stoppedTimer(), over: make(chan exhausted, 1), ready: make(chan func(), 1)}
 	defer c.escalate.Stop()
-	left := time.Duration(x.posture.TimeoutMS)*time.Millisecond - time.Duration(wire.Boottime()-began)
-	c.deadline = time.Now().Add(max(left, 0) + initSlack)
+	defer c.ending.Wait()
+	if x.r.opt.Family != nil {
+		stdout, stderr := x.out.Sums()
+		c.meter = x.r.opt.Family.Output(x.job, int64(stdout.Bytes+stderr.Bytes))
+	}
+	c.deadline = time.Now().Add(time.Duration(x.posture.TimeoutMS)*time.Millisecond + initSlack)
 	c.stdin.attach(x.slot.Conn(), x.job.Spec, held)
-	c.listen()
+	x.live.Store(x.slot)
+	defer x.live.Store(nil)
+	c.quit = c.listen()
+	defer c.quit()
 	return c.wait()
 }
 
@@ -58,7 +68,7 @@ func stoppedTimer() *time.Timer {
 }
 
 func (c *course) wait() job.Disposition {
-	poll := time.NewTicker(pollEvery)
+	poll := time.NewTimer(c.nextPoll())
 	defer poll.Stop()
 	deadline := time.NewTimer(time.Until(c.deadline))
 	defer deadline.Stop()
@@ -66,26 +76,34 @@ func (c *course) wait() job.Disposition {
 	for {
 		select {
 		case f := <-c.frames:
-			if f.exited != nil {
+			switch {
+			case f.exited != nil:
 				return c.settle(*f.exited, f.seq)
-			}
-			if d, over := c.disconnected(f.err); over {
-				return d
+			case f.err != nil:
+				return c.disconnected(f)
+			case c.asked != nil: // init may not have got it on the connection before
+				_ = send(c.slot.Conn(), *c.asked)
 			}
 		case <-killed:
 			killed = nil
 			c.cancelJob()
 		case <-c.killNow:
-			c.ask(0, wire.CauseCancel)
+			c.end(true, func() { c.ask(0, wire.CauseCancel) })
+		case e := <-c.over:
+			c.spent = e.dimension
+			c.end(true, func() { c.ask(0, wire.CauseCancel) })
 		case <-deadline.C:
 			c.deadHit = true
-			c.ask(c.window(), wire.CauseDeadline)
+			c.end(false, func() { c.ask(c.window(), wire.CauseDeadline) })
+		case do := <-c.ready:
+			do()
 		case <-c.escalate.C:
 			if d, over := c.climb(); over {
 				return d
 			}
 		case <-poll.C:
 			c.sample()
+			poll.Reset(c.nextPoll())
 		case <-c.stop.Done():
 			return c.detach()
 		}
@@ -103,18 +121,51 @@ func (c *course) cancelJob() {
 	if cause.Kill {
 		grace = 0
 	}
-	c.ask(grace, wire.CauseCancel)
+	c.end(cause.Kill, func() { c.ask(grace, wire.CauseCancel) })
+}
+
+// end ends the job's children and then does what ends the job itself. Of several ends that come while the children are
+// being ended, those that kill count.
+func (c *course) end(kill bool, then func()) {
+	if c.r.opt.Family == nil || kill && c.rung > 0 {
+		then()
+		return
+	}
+	c.rung = max(c.rung, 1)
+	c.ending.Go(func() {
+		c.endChildren(kill)
+		select {
+		case c.ready <- then:
+		default: // the course is over, or another end is on its way
+		}
+	})
 }
 
 // ask sends a cancel to init and sets the time after which the daemon does it itself.
 func (c *course) ask(grace time.Duration, why string) {
-	if err := c.slot.Conn().Send(wire.Cancel{GraceMS: grace.Milliseconds(), Cause: why}); err != nil {
+	c.asked = &wire.Cancel{GraceMS: grace.Milliseconds(), Cause: why}
+	if err := send(c.slot.Conn(), *c.asked); err != nil {
 		c.log.Debug().Err(err).Msg("init could not be told to end the job")
 	}
 	if c.rung <= 1 {
 		c.rung = 1
 		c.escalate.Reset(grace + initSlack)
 	}
+	c.finishing()
+}
+
+// finishing commits that the job is in its finishing window. It is for those who look; nothing is decided by it.
+func (c *course) finishing() {
+	if c.from == job.Finishing {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.kill), killSlack)
+	defer cancel()
+	if err := c.r.opt.Ledger.Finishing(ctx, c.job); err != nil {
+		c.log.Warn().Err(err).Msg("the finishing window could not be recorded")
+		return
+	}
+	c.from = job.Finishing
 }
 
 // climb takes the next stronger way to end a job that did not end by the one before.
@@ -149,20 +200,10 @@ func (c *course) sample() {
 
 // detach leaves the job to the next daemon: init buffers and connects again.
 func (c *course) detach() job.Disposition {
-	_ = c.slot.Conn().Close()
-	c.drain()
+	c.quit()
 	if err := c.out.Detach(); err != nil {
 		c.log.Error().Err(err).Msg("the stream could not be flushed")
 	}
 	c.run.slot = nil // not ours to remove
 	return job.Detached
-}
-
-// drain waits for the reading goroutine, whose connection is closed.
-func (c *course) drain() {
-	for f := range c.frames {
-		if f.err != nil {
-			return
-		}
-	}
 }

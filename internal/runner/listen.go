@@ -17,23 +17,95 @@ const ackEvery = 1 << 20
 // silence is how long init may be without a word before the connection counts as dead: six heartbeats.
 const silence = 6 * wire.HeartbeatEvery
 
-// listen starts the goroutine that reads this connection. It ends with exactly one message that carries err or exited,
-// and the channel is closed after it.
-func (c *course) listen() {
-	frames := make(chan received)
-	c.frames = frames
-	conn := c.slot.Conn()
+// sendTimeout bounds one message to init, which always reads: one that does not is frozen or gone.
+const sendTimeout = 5 * time.Second
+
+// received is what the reading goroutine passes on: init's last word, that init connected again, or why there is nothing
+// more to come.
+type received struct {
+	exited *wire.Exited
+	seq    uint64
+	again  bool
+	err    error
+	reason job.Reason // with err: what became of the container, where that is known
+}
+
+// listen starts the goroutine that reads what init sends, over as many connections as it takes. It ends with one message
+// that carries exited or err, or when quit is called.
+func (c *course) listen() (quit func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.kill))
+	c.frames = make(chan received, 1)
+	done := make(chan struct{})
 	go func() {
-		defer close(frames)
-		frames <- c.read(conn)
+		defer close(done)
+		c.pump(ctx)
 	}()
+	return func() {
+		cancel()
+		_ = c.slot.Conn().Close() // unblocks a read
+		<-done
+	}
+}
+
+func (c *course) pump(ctx context.Context) {
+	tell := func(r received) bool {
+		select {
+		case c.frames <- r:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	for {
+		conn := c.slot.Conn()
+		r := c.read(conn)
+		var storage *storageError
+		var bad *wire.FrameError
+		broken := errors.As(r.err, &bad) && !errors.Is(bad, wire.ErrTruncated)
+		if r.exited != nil || errors.As(r.err, &storage) || broken {
+			tell(r)
+			return
+		}
+		// Init holds a connection that looks sound to it until this end is closed.
+		at := conn.Position()
+		_ = conn.Close()
+		if ctx.Err() != nil {
+			return
+		}
+		c.log.Warn().Err(r.err).Msg("the connection to init is lost")
+		if gone := c.reconnect(ctx, at); gone.err != nil {
+			tell(gone)
+			return
+		}
+		if !tell(received{again: true}) {
+			return
+		}
+	}
+}
+
+// reconnect waits for init to come back while the container lives.
+func (c *course) reconnect(ctx context.Context, at wire.Position) received {
+	for {
+		try, cancel := context.WithTimeout(ctx, retryEvery)
+		held, err := c.slot.Reconnect(try, at)
+		cancel()
+		if err == nil {
+			c.stdin.attach(c.slot.Conn(), c.job.Spec, held)
+			return received{}
+		}
+		if ctx.Err() != nil {
+			return received{err: context.Cause(ctx)}
+		}
+		if reason, detail, gone := c.containerGone(); gone {
+			return received{err: errors.New(detail), reason: reason}
+		}
+	}
 }
 
 func (c *course) read(conn *wire.Conn) received {
 	var unacked int
 	var acked uint64
-	ack := func() error {
-		at := conn.Position()
+	ack := func(at wire.Position) error {
 		if at.Seq == acked {
 			return nil
 		}
@@ -41,9 +113,10 @@ func (c *course) read(conn *wire.Conn) received {
 			return &storageError{err}
 		}
 		acked, unacked = at.Seq, 0
-		return conn.Send(wire.Ack{Seq: at.Seq})
+		return send(conn, wire.Ack{Seq: at.Seq})
 	}
 	for {
+		before := conn.Position()
 		_ = conn.SetReadDeadline(time.Now().Add(silence))
 		f, err := conn.Next()
 		if err != nil {
@@ -51,7 +124,7 @@ func (c *course) read(conn *wire.Conn) received {
 		}
 		switch f.Type {
 		case wire.TypeOutput:
-			if err := c.out.Append(f.Stream, time.Now().UnixNano(), f.Payload); err != nil {
+			if err := c.store(f.Stream, f.Payload); err != nil {
 				return received{err: &storageError{err}}
 			}
 			unacked += len(f.Payload)
@@ -67,14 +140,36 @@ func (c *course) read(conn *wire.Conn) received {
 			if err != nil {
 				return received{err: err}
 			}
+			// All output is stored; the last word itself is acked only when the end is committed.
+			if err := ack(before); err != nil {
+				var storage *storageError
+				if errors.As(err, &storage) {
+					return received{err: err}
+				}
+			}
 			return received{exited: &m, seq: f.Seq}
 		}
 		if unacked >= ackEvery || conn.Buffered() == 0 {
-			if err := ack(); err != nil {
+			if err := ack(conn.Position()); err != nil {
 				return received{err: err}
 			}
 		}
 	}
+}
+
+// send gives init one message within sendTimeout. A connection that does not take it is closed, so that the reading side
+// looks for a new one.
+func send(conn *wire.Conn, m wire.Message) error {
+	return within(conn, func() error { return conn.Send(m) })
+}
+
+func within(conn *wire.Conn, do func() error) error {
+	_ = conn.SetWriteDeadline(time.Now().Add(sendTimeout))
+	err := do()
+	if err != nil {
+		_ = conn.Close()
+	}
+	return err
 }
 
 // storageError marks that our own stream could not be written.
@@ -83,44 +178,16 @@ type storageError struct{ err error }
 func (e *storageError) Error() string { return "storing the output: " + e.err.Error() }
 func (e *storageError) Unwrap() error { return e.err }
 
-// disconnected decides what the end of the connection means: init connects again, or the job is over without its word.
-func (c *course) disconnected(err error) (job.Disposition, bool) {
+// disconnected ends a job of which init will say nothing more.
+func (c *course) disconnected(r received) job.Disposition {
 	var storage *storageError
-	if errors.As(err, &storage) {
-		return c.abandon(job.Failed, job.ReasonStorage, storage.Error()), true
+	switch {
+	case errors.As(r.err, &storage):
+		return c.abandon(job.Failed, job.ReasonStorage, storage.Error())
+	case r.reason != "":
+		return c.abandon(job.Lost, r.reason, r.err.Error())
 	}
-	var bad *wire.FrameError
-	if errors.As(err, &bad) && !errors.Is(bad, wire.ErrTruncated) {
-		return c.abandon(job.Lost, job.ReasonInitDied, "init broke the protocol: "+bad.Error()), true
-	}
-	c.log.Warn().Err(err).Msg("the connection to init is lost")
-	return c.reconnect()
-}
-
-// reconnect waits for init to come back while the container lives.
-func (c *course) reconnect() (job.Disposition, bool) {
-	at := c.slot.Conn().Position()
-	for {
-		ctx, cancel := context.WithTimeout(c.stop, retryEvery)
-		held, err := c.slot.Reconnect(ctx, at)
-		cancel()
-		if err == nil {
-			c.stdin.attach(c.slot.Conn(), c.job.Spec, held)
-			c.listen()
-			return 0, false
-		}
-		if c.stop.Err() != nil {
-			_ = c.out.Detach()
-			c.run.slot = nil
-			return job.Detached, true
-		}
-		if reason, detail, gone := c.containerGone(); gone {
-			return c.lost(reason, detail), true
-		}
-		if time.Now().After(c.deadline.Add(c.window() + killSlack)) {
-			return c.abandon(job.Lost, job.ReasonInitDied, "init did not connect again before the job's time was over"), true
-		}
-	}
+	return c.abandon(job.Lost, job.ReasonInitDied, "init broke the protocol: "+r.err.Error())
 }
 
 // containerGone asks the engine whether there is still something that may connect.

@@ -3,23 +3,22 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"sandboxd/internal/envelope"
 	"sandboxd/internal/job"
 	"sandboxd/internal/results"
+	"sandboxd/internal/sandbox"
 	"sandboxd/internal/wire"
 )
 
 // resume goes on with a job of an earlier daemon. A job still starting never ran its command: it is queued again. One
-// that ran is adopted by its slot's record; where there is nothing to adopt it is lost.
+// that ran is adopted by its slot's record; where there is nothing to adopt it is lost. Whatever ends here, its slot is
+// taken away.
 func (x *run) resume() job.Disposition {
-	var e envelope.Envelope
-	if err := json.Unmarshal(x.job.Envelope, &e); err != nil {
-		return x.fail(job.ReasonStartFailed, fmt.Errorf("the stored envelope cannot be read: %w", err))
-	}
-	x.posture, x.times = e.Posture, x.job.Times
+	x.times = x.job.Times
 	if !x.awaitEngine() {
 		return job.Detached
 	}
@@ -29,13 +28,24 @@ func (x *run) resume() job.Disposition {
 	if err != nil {
 		return x.fail(job.ReasonStorage, err)
 	}
+	d := x.resumeWith(ctx, rec, found)
+	if found && x.slot == nil && d != job.Detached {
+		x.removeRecord(rec)
+	}
+	return d
+}
+
+func (x *run) resumeWith(ctx context.Context, rec sandbox.SlotRecord, found bool) job.Disposition {
+	var e envelope.Envelope
+	if err := json.Unmarshal(x.job.Envelope, &e); err != nil {
+		return x.fail(job.ReasonStartFailed, fmt.Errorf("the stored envelope cannot be read: %w", err))
+	}
+	x.posture = e.Posture
 	if x.job.State == job.Starting {
-		if found {
-			if err := x.r.opt.Sandbox.RemoveByRecord(ctx, rec); err != nil {
-				x.log.Error().Err(err).Msg("what an interrupted start left could not be removed; it is tried again")
-			}
+		if x.r.opt.Ledger.MayRetry(x.job) {
+			return job.Unclaim
 		}
-		return x.interrupted()
+		return x.fail(job.ReasonInterrupted, fmt.Errorf("the daemon ended %d times while it was starting", x.job.Attempt))
 	}
 	if !found {
 		return x.gone(job.ReasonVanished, "there is no record of its container")
@@ -46,23 +56,41 @@ func (x *run) resume() job.Disposition {
 	}
 	x.out = out
 	slot, held, err := x.r.opt.Sandbox.Adopt(ctx, rec, x.posture, x.position())
-	if err != nil {
-		if x.stop.Err() != nil {
-			_ = out.Detach()
-			return job.Detached
-		}
-		d := x.gone(job.ReasonInitDied, "its init did not come back: "+err.Error())
-		clean, cancel := context.WithTimeout(context.WithoutCancel(x.kill), removeTimeout)
-		defer cancel()
-		if err := x.r.opt.Sandbox.RemoveByRecord(clean, rec); err != nil {
-			x.log.Error().Err(err).Msg("its slot could not be removed; it is tried again")
-		}
-		return d
+	switch {
+	case err != nil && x.stop.Err() != nil:
+		_ = out.Detach()
+		return job.Detached
+	case err != nil && x.r.opt.Images.Gone(err):
+		return x.gone(job.ReasonVanished, "its container is gone")
+	case err != nil:
+		return x.gone(job.ReasonInitDied, "its init did not come back: "+err.Error())
 	}
 	x.slot = slot
 	defer x.removeSlot()
-	ran := time.Duration(max(nowMS()-x.job.Times.Started, 0)) * time.Millisecond
-	return x.follow(wire.Boottime()-int64(ran), held)
+	return x.adopted(held)
+}
+
+// adopted goes on where init stands. An init that never got the start message gets it now: its stub still waits, so the
+// command runs once.
+func (x *run) adopted(held wire.Held) job.Disposition {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.kill), commitTimeout)
+	defer cancel()
+	if err := x.slot.Thaw(ctx); err != nil {
+		x.log.Warn().Err(err).Msg("the job could not be thawed")
+	}
+	if err := x.openDoor(); err != nil {
+		x.log.Error().Err(err).Msg("the job's socket could not be opened again")
+	}
+	if !held.Started {
+		if err := x.r.opt.Ledger.HandingOver(ctx, x.job); err != nil {
+			return x.fail(job.ReasonStorage, err)
+		}
+		if err := send(x.slot.Conn(), x.startMessage()); err != nil {
+			return x.fail(job.ReasonStartFailed, fmt.Errorf("handing the command to init: %w", err))
+		}
+		held.Started = true
+	}
+	return x.follow(held)
 }
 
 // awaitEngine waits for an engine that is away when the daemon starts: init keeps the job's deadline and what it wrote.
@@ -90,16 +118,22 @@ func (x *run) position() wire.Position {
 	return wire.Position{Seq: m.Seq, Stage: wire.Stage(m.Stage)}
 }
 
-// interrupted gives a job back whose command was never handed over.
-func (x *run) interrupted() job.Disposition {
-	if x.r.opt.Ledger.MayRetry(x.job) {
-		return job.Unclaim
-	}
-	return x.fail(job.ReasonInterrupted, fmt.Errorf("the daemon ended %d times while it was starting", x.job.Attempt))
-}
-
-// gone ends a job that ran and of which nothing more can be learnt.
+// gone ends a job that ran and of which nothing more can be learnt. A cancel that was stored is why.
 func (x *run) gone(reason job.Reason, detail string) job.Disposition {
 	x.times.Finished = nowMS()
-	return x.commit(job.Ended{Outcome: job.Outcome{Status: job.Lost, Reason: reason, Detail: detail}, Result: x.result(nil), Times: x.times})
+	x.endChildren(true)
+	o := job.Outcome{Status: job.Lost, Reason: reason, Detail: detail}
+	var cause *job.CancelCause
+	if errors.As(context.Cause(x.kill), &cause) {
+		o.Status, o.Reason, o.KilledBy = job.Cancelled, cause.Reason, wire.CauseCancel
+	}
+	return x.commit(job.Ended{Outcome: o, Result: x.result(nil), Times: x.times})
+}
+
+func (x *run) removeRecord(rec sandbox.SlotRecord) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.kill), removeTimeout)
+	defer cancel()
+	if err := x.r.opt.Sandbox.RemoveByRecord(ctx, rec); err != nil {
+		x.log.Error().Err(err).Str("slot", rec.Slot).Msg("what the job left could not be removed; it is tried again")
+	}
 }

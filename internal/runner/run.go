@@ -1,10 +1,13 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -31,11 +34,13 @@ type run struct {
 	stop    context.Context // cancelled: leave the job, the daemon stops
 	killNow chan struct{}
 	log     zerolog.Logger
+	live    atomic.Pointer[sandbox.Slot] // while the command runs: for those who freeze
 
 	// Used by the goroutine of Run alone.
 	slot   *sandbox.Slot
 	req    sandbox.Request // of the slot
 	out    *results.Writer
+	door   io.Closer // the job's own socket, if it has one
 	stdin  *stdin
 	times  job.Times
 	from   job.State // state the ledger holds
@@ -47,6 +52,13 @@ func newRun(r *Runner, kill, stop context.Context, j job.Job) *run {
 		r: r, job: j, kill: kill, stop: stop, killNow: make(chan struct{}, 1), stdin: newStdin(), from: j.State,
 		log:    r.opt.Log.With().Str("job", string(j.ID)).Str("root", string(j.Root)).Logger(),
 		caller: job.HostCaller(j.OwnerUID, j.OwnerGID, j.Groups, 0, false),
+	}
+}
+
+func (x *run) strengthen() {
+	select {
+	case x.killNow <- struct{}{}:
+	default:
 	}
 }
 
@@ -68,8 +80,17 @@ func (x *run) fresh() job.Disposition {
 		return x.notStarted(setup, err)
 	}
 	x.times.Prepared = nowMS()
+	if x.job.Attempt > 1 {
+		// Of an attempt that ended before its command was handed over.
+		if err := x.r.opt.Logs.Remove(x.job.ID); err != nil {
+			return x.fail(job.ReasonStorage, err)
+		}
+	}
 	if x.out, err = x.r.opt.Logs.Create(x.job.ID, results.Options{Keep: x.posture.OutputKeep}); err != nil {
 		return x.fail(job.ReasonStorage, err)
+	}
+	if err := x.openDoor(); err != nil {
+		return x.fail(job.ReasonStartFailed, err)
 	}
 	return x.handOver(setup)
 }
@@ -90,12 +111,11 @@ func (x *run) handOver(setup context.Context) job.Disposition {
 	if err := x.r.opt.Ledger.HandingOver(commit, x.job); err != nil {
 		return x.fail(job.ReasonStorage, err)
 	}
-	start := x.startMessage()
-	if err := x.slot.Conn().Send(start); err != nil {
+	if err := send(x.slot.Conn(), x.startMessage()); err != nil {
 		return x.fail(job.ReasonStartFailed, fmt.Errorf("handing the command to init: %w", err))
 	}
 	x.times.Started = nowMS()
-	return x.follow(wire.Boottime(), wire.Held{Started: true})
+	return x.follow(wire.Held{Started: true})
 }
 
 // setupContext ends when the job is to be killed or the daemon stops.
@@ -170,13 +190,13 @@ func (x *run) stage(ctx context.Context, slot string) ([]sandbox.Bind, func(), e
 			stage.Close()
 			return nil, nil, err
 		}
-		at, err := stage.Add(f, dir)
+		bind, err := stage.Add(f, dir, s.target)
 		_ = f.Close()
 		if err != nil {
 			stage.Close()
 			return nil, nil, job.Wrap(job.CodeWorkspace, err, "%q cannot be mounted", s.path)
 		}
-		binds = append(binds, sandbox.Bind{Source: at, Target: s.target})
+		binds = append(binds, bind)
 	}
 	return binds, stage.Close, nil
 }
@@ -186,11 +206,13 @@ func (x *run) files() (map[string][]byte, error) {
 	if x.job.Spec.Task == nil {
 		return nil, nil
 	}
-	b, err := json.Marshal(x.job.Spec.Task)
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(x.job.Spec.Task); err != nil {
 		return nil, err
 	}
-	return map[string][]byte{taskFile: append(b, '\n')}, nil
+	return map[string][]byte{taskFile: b.Bytes()}, nil
 }
 
 // removeSlot takes everything away that the slot was. What fails is on the slot's record and tried again by the sweep.
@@ -198,6 +220,7 @@ func (x *run) removeSlot() {
 	if x.slot == nil {
 		return
 	}
+	x.closeDoor()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.kill), removeTimeout)
 	defer cancel()
 	if err := x.slot.Remove(ctx); err != nil {

@@ -23,6 +23,8 @@ type Ledger interface {
 	Finishing(ctx context.Context, j job.Job) error
 	Finish(ctx context.Context, j job.Job, from job.State, e job.Ended) error
 	MayRetry(j job.Job) bool
+	// Fenced reports whether an error says that another transition of the job was first.
+	Fenced(err error) bool
 }
 
 // Paths opens host paths with the caller's own rights.
@@ -45,6 +47,8 @@ type Options struct {
 	Ledger  Ledger
 	Paths   Paths
 	Slots   Slots
+	Family  Family // nil: jobs have no children and no budget
+	Doors   Doors  // nil: jobs have no socket of their own
 	// EngineUp reports whether the engine answers and the sandbox is open; nil: always.
 	EngineUp func() bool
 	// CancelGrace bounds the finishing window: min(CancelGrace, timeout/8).
@@ -56,16 +60,20 @@ type Options struct {
 type Runner struct {
 	opt Options
 
-	mu   sync.Mutex
-	runs map[job.ID]*run
+	mu     sync.Mutex
+	runs   map[job.ID]*run
+	strong map[job.ID]bool // kills that came before the run they are for
 }
+
+// maxStrong bounds the kills that are kept for jobs about to begin.
+const maxStrong = 4096
 
 // New makes a runner; it has nothing to open or close.
 func New(o Options) *Runner {
 	if o.EngineUp == nil {
 		o.EngineUp = func() bool { return true }
 	}
-	return &Runner{opt: o, runs: map[job.ID]*run{}}
+	return &Runner{opt: o, runs: map[job.ID]*run{}, strong: map[job.ID]bool{}}
 }
 
 // Run takes a claimed job to its end. See scheduler.Runner for the two contexts.
@@ -85,14 +93,42 @@ func (r *Runner) Resume(kill, stop context.Context, j job.Job) job.Disposition {
 // Strengthen turns a cancel with grace into a kill.
 func (r *Runner) Strengthen(id job.ID) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	if x := r.runs[id]; x != nil {
+		x.strengthen()
+		return
+	}
+	if len(r.strong) < maxStrong { // of jobs that are about to begin; one that ended meanwhile may stay
+		r.strong[id] = true
+	}
+}
+
+// Freeze stops every process of a running job but its init.
+func (r *Runner) Freeze(ctx context.Context, id job.ID) error {
+	slot := r.slotOf(id)
+	if slot == nil {
+		return job.Errorf(job.CodeConflict, "", "job %s does not run", id)
+	}
+	return slot.Freeze(ctx)
+}
+
+// Thaw lets a frozen job go on.
+func (r *Runner) Thaw(ctx context.Context, id job.ID) error {
+	slot := r.slotOf(id)
+	if slot == nil {
+		return nil
+	}
+	return slot.Thaw(ctx)
+}
+
+func (r *Runner) slotOf(id job.ID) *sandbox.Slot {
+	r.mu.Lock()
 	x := r.runs[id]
 	r.mu.Unlock()
-	if x != nil {
-		select {
-		case x.killNow <- struct{}{}:
-		default:
-		}
+	if x == nil {
+		return nil
 	}
+	return x.live.Load()
 }
 
 // Stdin opens the standard input of a running job, once; it waits until the job runs.
@@ -109,8 +145,11 @@ func (r *Runner) Stdin(ctx context.Context, id job.ID) (io.WriteCloser, error) {
 func (r *Runner) begin(kill, stop context.Context, j job.Job) *run {
 	x := newRun(r, kill, stop, j)
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.runs[j.ID] = x
-	r.mu.Unlock()
+	if r.strong[j.ID] {
+		x.strengthen()
+	}
 	return x
 }
 
@@ -118,5 +157,6 @@ func (r *Runner) leave(x *run) {
 	x.stdin.end()
 	r.mu.Lock()
 	delete(r.runs, x.job.ID)
+	delete(r.strong, x.job.ID)
 	r.mu.Unlock()
 }

@@ -19,9 +19,12 @@ import (
 func (c *course) settle(ex wire.Exited, seq uint64) job.Disposition {
 	c.sample()
 	c.times.Finished = nowMS()
+	c.closeDoor()
+	c.endChildren(false)
 	e := job.Ended{Outcome: c.outcome(ex), Times: c.times}
 	e.Result = c.result(&ex)
-	if fault := c.compare(ex); fault != "" && e.Result.Stream != nil {
+	e.Measured = c.measured(e.Result.Usage)
+	if fault := c.compare(ex); !c.cut.Load() && fault != "" && e.Result.Stream != nil {
 		e.Result.Stream.Fault = fault
 		c.log.Error().Str("fault", fault).Msg("the stored output is not what init sent")
 	}
@@ -30,9 +33,8 @@ func (c *course) settle(ex wire.Exited, seq uint64) job.Disposition {
 		return d
 	}
 	conn := c.slot.Conn()
-	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
-	if err := conn.Send(wire.Ack{Seq: seq}); err == nil {
-		_ = conn.Send(wire.End{})
+	if err := send(conn, wire.Ack{Seq: seq}); err == nil {
+		_ = send(conn, wire.End{})
 	}
 	return d
 }
@@ -40,11 +42,14 @@ func (c *course) settle(ex wire.Exited, seq uint64) job.Disposition {
 // outcome reads the evidence. Where several hold: cancelled > timeout > oom > exit; all evidence is kept.
 func (c *course) outcome(ex wire.Exited) job.Outcome {
 	o := job.Outcome{KilledBy: ex.Cause, LeftKilled: ex.LeftKilled, OOMKilled: c.peak.OOMKills > 0}
-	o.TimedOut = ex.Cause == wire.CauseDeadline || c.deadHit
-	if se := ex.StartError; se != nil {
+	o.TimedOut = ex.Cause == wire.CauseDeadline || c.deadHit && c.rung >= 2
+	ended := c.cause != nil && ex.Cause == wire.CauseCancel || c.spent != "" || o.TimedOut
+	if se := ex.StartError; se != nil && (!ended || se.Op != wire.OpStub) {
 		return startFailed(o, *se)
 	}
-	if ex.Signal > 0 {
+	if ex.StartError != nil {
+		// It was ended before its exec: it has neither signal nor code.
+	} else if ex.Signal > 0 {
 		o.Signal, o.SignalName = ex.Signal, unix.SignalName(unix.Signal(ex.Signal))
 	} else {
 		code := ex.Code
@@ -54,6 +59,8 @@ func (c *course) outcome(ex wire.Exited) job.Outcome {
 	case c.cause != nil && (ex.Cause == wire.CauseCancel || c.rung >= 2):
 		o.Status, o.Reason = job.Cancelled, c.cause.Reason
 		o.KilledBy = wire.CauseCancel
+	case c.spent != "":
+		o.Status, o.Reason, o.KilledBy = job.BudgetExhausted, c.spent, ""
 	case o.TimedOut:
 		o.Status, o.Reason = job.Timeout, job.ReasonWallClock
 	case o.OOMKilled && (ex.Signal > 0 || ex.Code != 0):
@@ -116,6 +123,7 @@ func (x *run) result(ex *wire.Exited) job.Result {
 		if err != nil {
 			x.log.Error().Err(err).Msg("the stream could not be closed")
 			info.Fault = err.Error()
+			_ = x.out.Detach()
 		}
 		r.Stream = &info
 		r.Usage.OutputBytes = &info.Bytes
@@ -147,14 +155,28 @@ func (c *course) result(ex *wire.Exited) job.Result {
 	return r
 }
 
-// commit stores the end. Fenced means that somebody else ended the job: then that record stands.
+// commit stores the end. Where somebody else ended the job that record stands. While the ledger cannot be written it is
+// tried again; a daemon that stops first leaves the slot as it is, and init keeps its last word for the next one.
 func (x *run) commit(e job.Ended) job.Disposition {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.kill), commitTimeout)
-	defer cancel()
-	if err := x.r.opt.Ledger.Finish(ctx, x.job, x.from, e); err != nil {
-		x.log.Error().Err(err).Msg("the end of the job could not be committed")
+	for {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(x.kill), commitTimeout)
+		err := x.r.opt.Ledger.Finish(ctx, x.job, x.from, e)
+		cancel()
+		switch {
+		case err == nil:
+			return job.Settled
+		case x.r.opt.Ledger.Fenced(err):
+			x.log.Warn().Err(err).Msg("the job was ended by somebody else")
+			return job.Settled
+		}
+		x.log.Error().Err(err).Msg("the end of the job could not be committed; it is tried until the daemon stops")
+		select {
+		case <-time.After(retryEvery):
+		case <-x.stop.Done():
+			x.slot = nil
+			return job.Detached
+		}
 	}
-	return job.Settled
 }
 
 // lost ends a job without init's word; the container is over.
@@ -170,13 +192,30 @@ func (c *course) abandon(status job.Status, reason job.Reason, detail string) jo
 	if err := c.slot.Kill(ctx); err != nil {
 		c.log.Error().Err(err).Msg("the container could not be killed")
 	}
-	_ = c.slot.Conn().Close()
+	c.quit()
 	c.times.Finished = nowMS()
 	o := job.Outcome{Status: status, Reason: reason, Detail: detail, OOMKilled: c.peak.OOMKills > 0, TimedOut: c.deadHit}
-	if c.cause != nil {
+	switch {
+	case c.cause != nil:
 		o.Status, o.Reason, o.KilledBy = job.Cancelled, c.cause.Reason, wire.CauseCancel
+	case c.spent != "":
+		o.Status, o.Reason = job.BudgetExhausted, c.spent
 	}
-	return c.commit(job.Ended{Outcome: o, Result: c.result(nil), Times: c.times})
+	c.closeDoor()
+	c.endChildren(true)
+	r := c.result(nil)
+	return c.commit(job.Ended{Outcome: o, Result: r, Times: c.times, Measured: c.measured(r.Usage)})
+}
+
+// measured is what the job itself used of the dimensions the daemon measures.
+func (c *course) measured(u job.Usage) map[string]int64 {
+	m := map[string]int64{}
+	for dimension, v := range map[string]*int64{"wall_ms": u.WallMS, "cpu_ms": u.CPUMS, "output_bytes": u.OutputBytes, "artifact_bytes": u.ArtifactBytes} {
+		if v != nil {
+			m[dimension] = *v
+		}
+	}
+	return m
 }
 
 // fail ends a job that never ran, for a fault of ours or of the engine.
@@ -191,6 +230,7 @@ func (x *run) fail(reason job.Reason, err error) job.Disposition {
 
 // notStarted ends or gives back a job whose command was never handed over.
 func (x *run) notStarted(setup context.Context, err error) job.Disposition {
+	x.dropStream()
 	var cause *job.CancelCause
 	switch {
 	case errors.As(context.Cause(setup), &cause):
@@ -203,6 +243,18 @@ func (x *run) notStarted(setup context.Context, err error) job.Disposition {
 		return job.Unclaim
 	}
 	return x.fail(reasonOf(err), err)
+}
+
+// dropStream takes away the stream of a job whose command was never handed over: another attempt makes its own.
+func (x *run) dropStream() {
+	if x.out == nil {
+		return
+	}
+	_ = x.out.Detach()
+	x.out = nil
+	if err := x.r.opt.Logs.Remove(x.job.ID); err != nil {
+		x.log.Warn().Err(err).Msg("the empty stream of a job that did not start could not be removed")
+	}
 }
 
 func reasonOf(err error) job.Reason {

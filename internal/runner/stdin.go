@@ -58,14 +58,19 @@ func (s *stdin) resendLocked(held wire.Held) {
 	}
 	for rest := s.kept[held.StdinGot-s.taken:]; len(rest) > 0; {
 		n := min(len(rest), wire.MaxPayload)
-		if s.conn.SendBytes(wire.TypeStdin, wire.StreamNone, rest[:n]) != nil {
+		if s.sendLocked(rest[:n]) != nil {
 			return
 		}
 		rest = rest[n:]
 	}
 	if s.eof && !held.StdinEOF {
-		_ = s.conn.SendBytes(wire.TypeStdin, wire.StreamNone, nil)
+		_ = s.sendLocked(nil)
 	}
+}
+
+func (s *stdin) sendLocked(p []byte) error {
+	conn := s.conn
+	return within(conn, func() error { return conn.SendBytes(wire.TypeStdin, wire.StreamNone, p) })
 }
 
 // credit notes how much is off init's hands.
@@ -150,7 +155,7 @@ func (f *feeder) Write(p []byte) (int, error) {
 		s.sent += uint64(len(part))
 		done += len(part)
 		// A failed send is made good by the reconnect, from what is kept.
-		_ = s.conn.SendBytes(wire.TypeStdin, wire.StreamNone, part)
+		_ = s.sendLocked(part)
 	}
 	return done, nil
 }
@@ -166,7 +171,7 @@ func (f *feeder) Close() error {
 	}
 	s.eof = true
 	if s.conn != nil {
-		_ = s.conn.SendBytes(wire.TypeStdin, wire.StreamNone, nil)
+		_ = s.sendLocked(nil)
 	}
 	return nil
 }

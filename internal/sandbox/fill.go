@@ -80,6 +80,7 @@ func (f *filling) run(ctx context.Context) error {
 		{"connect", f.connect},
 		{"secure", f.secure},
 		{"gate", f.gate},
+		{"binds", f.checkBinds},
 		{"cgroups", f.split},
 		{"ready", f.ready},
 	} {

@@ -80,7 +80,7 @@ func (p *Pool) Take(ctx context.Context, req Request) *Slot {
 	}
 	if err := found.assign(ctx, req.Job, req.Attempt, req.Files); err != nil {
 		p.fault(err)
-		p.remove(found)
+		p.remove(context.WithoutCancel(ctx), found)
 		return nil
 	}
 	return found
@@ -89,7 +89,7 @@ func (p *Pool) Take(ctx context.Context, req Request) *Slot {
 // Want says that more jobs of this request's kind may come. It fills in the background while the host has a place to
 // spare.
 func (p *Pool) Want(req Request) {
-	if len(req.Binds) > 0 {
+	if len(req.Binds) > 0 || req.Image.ID == "" {
 		return
 	}
 	p.mu.Lock()
@@ -118,12 +118,12 @@ func (p *Pool) fill(req Request) {
 	case err != nil && p.ctx.Err() == nil:
 		p.fault(err)
 	case err == nil && !keep:
-		p.remove(slot)
+		p.remove(context.WithoutCancel(p.ctx), slot)
 	}
 }
 
 // Expire removes the slots nobody took in time, and those whose init is gone. To be called now and then.
-func (p *Pool) Expire() {
+func (p *Pool) Expire(ctx context.Context) {
 	p.mu.Lock()
 	var kept []warm
 	var old []*Slot
@@ -137,27 +137,27 @@ func (p *Pool) Expire() {
 	p.ready = kept
 	p.mu.Unlock()
 	for _, s := range old {
-		p.remove(s)
+		p.remove(ctx, s)
 	}
 }
 
-// Close removes every warm slot and waits for fills under way.
-func (p *Pool) Close(context.Context) error {
+// Close removes the warm slots, all at once, and waits for fills under way; what ctx cuts short the next daemon removes.
+func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	ready := p.ready
 	p.ready = nil
 	p.mu.Unlock()
 	p.cancel()
-	p.work.Wait()
 	for _, w := range ready {
-		p.remove(w.slot)
+		p.work.Go(func() { p.remove(ctx, w.slot) })
 	}
+	p.work.Wait()
 	return nil
 }
 
-func (p *Pool) remove(s *Slot) {
-	ctx, cancel := context.WithTimeout(context.Background(), p.s.cfg.CleanupTimeout)
+func (p *Pool) remove(ctx context.Context, s *Slot) {
+	ctx, cancel := context.WithTimeout(ctx, p.s.cfg.CleanupTimeout)
 	defer cancel()
 	if err := s.Remove(ctx); err != nil {
 		p.fault(err)

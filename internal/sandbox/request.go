@@ -24,7 +24,11 @@ type Request struct {
 }
 
 // Bind is one mount of a host path, always read-only.
-type Bind struct{ Source, Target string }
+type Bind struct {
+	Source, Target string
+	// Dev and Ino are what must show at the target in the container; zero where nobody knows.
+	Dev, Ino uint64
+}
 
 // Readings are what the job has used so far, init not counted. Where the slot has no cgroup of its own for the job
 // they are the container's.

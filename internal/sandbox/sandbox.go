@@ -217,6 +217,13 @@ func (s *Sandbox) record(ctx context.Context, r SlotRecord) error {
 	return nil
 }
 
+// Holds reports whether this daemon fills or uses the slot.
+func (s *Sandbox) Holds(slot string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live[slot]
+}
+
 // hostMilliCPUs is what the engine would give one container at most.
 func hostMilliCPUs() int64 { return int64(runtime.NumCPU()) * 1000 }
 

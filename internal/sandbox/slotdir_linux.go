@@ -21,7 +21,7 @@ import (
 const (
 	longestSlot  = "00000000000000000000000000000000"
 	maxFiles     = 32
-	maxFileBytes = 1 << 20
+	maxFileBytes = 8 << 20 // a task of 1 MiB grows when it is written as JSON
 )
 
 var (

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -30,8 +31,17 @@ func (s *Sandbox) NewStage(slot string) (*Stage, error) {
 func (s *Sandbox) stageRoot() string { return filepath.Join(s.cfg.RunDir, "stage") }
 
 // Add mounts an opened directory or file read-only, nosuid and nodev, apart from all later mounts of the host, without
-// what is mounted below it, and returns where.
-func (st *Stage) Add(f *os.File, dir bool) (string, error) {
+// what is mounted below it, and returns the bind for the engine: where it is, and what must show in the container.
+func (st *Stage) Add(f *os.File, dir bool, target string) (Bind, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
+		return Bind{}, fmt.Errorf("stat: %w", err)
+	}
+	at, err := st.mount(f, dir)
+	return Bind{Source: at, Target: target, Dev: stat.Dev, Ino: stat.Ino}, err
+}
+
+func (st *Stage) mount(f *os.File, dir bool) (string, error) {
 	at := filepath.Join(st.dir, strconv.Itoa(st.next))
 	st.next++
 	if err := makeTarget(at, dir); err != nil {
@@ -61,6 +71,24 @@ func makeTarget(at string, dir bool) error {
 		return err
 	}
 	return f.Close()
+}
+
+// checkBinds compares what shows in the container with what was opened. An engine in another mount namespace than the
+// daemon sees the empty folders below the staged mounts, and nothing else would tell.
+func (f *filling) checkBinds(context.Context) error {
+	var findings []string
+	for _, b := range f.req.Binds {
+		if b.Ino == 0 {
+			continue
+		}
+		var st unix.Stat_t
+		if err := unix.Stat(f.init.path("root"+b.Target), &st); err != nil {
+			findings = append(findings, fmt.Sprintf("%s: %v", b.Target, err))
+		} else if st.Dev != b.Dev || st.Ino != b.Ino {
+			findings = append(findings, b.Target+" shows something else than what was opened; the engine must see the daemon's mounts (no PrivateTmp, ProtectSystem or mount namespace of its own)")
+		}
+	}
+	return f.refuse(findings)
 }
 
 // Close unmounts and removes the folder.

@@ -19,6 +19,10 @@ type actor struct {
 	// notStarted answers for a job before it starts: true gives it back.
 	notStarted func(job.Job) bool
 
+	freezing  sync.Mutex
+	frozen    map[job.ID]bool // guarded by freezing
+	noFreezer error           // what freezing fails with
+
 	mu        sync.Mutex
 	live      map[job.ID]*act
 	order     []job.ID // as started
@@ -154,6 +158,21 @@ func (a *actor) Strengthen(id job.ID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.strong[id]++
+}
+
+// Freeze and Thaw note what they are asked.
+func (a *actor) Freeze(_ context.Context, id job.ID) error { return a.setFrozen(id, true) }
+
+func (a *actor) Thaw(_ context.Context, id job.ID) error { return a.setFrozen(id, false) }
+
+func (a *actor) setFrozen(id job.ID, frozen bool) error {
+	a.freezing.Lock()
+	defer a.freezing.Unlock()
+	if a.frozen == nil {
+		a.frozen = map[job.ID]bool{}
+	}
+	a.frozen[id] = frozen
+	return a.noFreezer
 }
 
 func (a *actor) Stdin(context.Context, job.ID) (io.WriteCloser, error) { return nil, io.ErrClosedPipe }

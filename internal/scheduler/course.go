@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 
 	"sandboxd/internal/job"
 	"sandboxd/internal/store"
@@ -29,12 +30,14 @@ func (s *Scheduler) HandedOver(ctx context.Context, j job.Job) (bool, error) {
 
 // Finishing commits running → finishing.
 func (s *Scheduler) Finishing(ctx context.Context, j job.Job) error {
+	s.recall(j.ID)
 	return s.opt.Ledger.Move(ctx, store.Move{ID: j.ID, Attempt: j.Attempt, From: job.Running, To: job.Finishing, NowMS: s.opt.Now()})
 }
 
 // Finish commits the end of a job, once, and wakes all who wait for it. A ledger that cannot be written now is tried
 // again until ctx ends: without its end the job would be running for ever, with nobody to run it.
 func (s *Scheduler) Finish(ctx context.Context, j job.Job, from job.State, e job.Ended) error {
+	s.recall(j.ID)
 	e.Times.Settled = s.opt.Now()
 	f := store.Finish{ID: j.ID, Attempt: j.Attempt, From: from, Outcome: e.Outcome, Result: e.Result, Times: e.Times}
 	err := s.opt.Ledger.Finish(ctx, f)
@@ -51,6 +54,9 @@ func (s *Scheduler) Finish(ctx context.Context, j job.Job, from job.State, e job
 	s.mu.Unlock()
 	return nil
 }
+
+// Fenced reports whether an error says that another transition of the job was first.
+func (s *Scheduler) Fenced(err error) bool { return errors.Is(err, store.ErrFenced) }
 
 // MayRetry reports whether a job whose command was never handed over may be queued again.
 func (s *Scheduler) MayRetry(j job.Job) bool { return j.Attempt < maxAttempts }

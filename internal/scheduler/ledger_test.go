@@ -18,6 +18,7 @@ import (
 // Its faults are had on demand, and it stands still in a bubble of synctest; sqlite_test.go has the real one.
 type memory struct {
 	store.Reader    // what is not below is not called
+	store.Trees     // likewise
 	store.NodeState // likewise
 
 	// before a step commits, and after it did: an error is what the caller gets. Called without the lock.

@@ -28,6 +28,9 @@ type Runner interface {
 	Strengthen(id job.ID)
 	// Stdin opens the standard input of a running job.
 	Stdin(ctx context.Context, id job.ID) (io.WriteCloser, error)
+	// Freeze stops every process of a running job but its init, until Thaw. An error means that nothing is stopped.
+	Freeze(ctx context.Context, id job.ID) error
+	Thaw(ctx context.Context, id job.ID) error
 }
 
 // Capacity bounds what runs at once.
@@ -81,6 +84,7 @@ type execution struct {
 	item   store.QueueItem
 	cancel context.CancelCauseFunc // nil while the claim is not committed
 	wish   *job.CancelCause        // a cancel that came before there was a context to cancel
+	lending
 }
 
 // New makes a scheduler; nothing starts.
@@ -163,6 +167,14 @@ func (s *Scheduler) Running() int {
 	return len(s.running)
 }
 
+// Holds reports whether the job has a place here, or is about to go on where an earlier daemon left it.
+func (s *Scheduler) Holds(id job.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.running[id]
+	return ok
+}
+
 // Queued counts the jobs that wait for one.
 func (s *Scheduler) Queued() int {
 	s.mu.Lock()
@@ -200,7 +212,7 @@ func (s *Scheduler) run() {
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	for {
-		for s.startOne() {
+		for s.giveBack() || s.startOne() || s.lend() {
 		}
 		select {
 		case <-s.stop.Done():

@@ -67,7 +67,7 @@ func (s *Scheduler) claim(it store.QueueItem) (job.Job, error) {
 func (s *Scheduler) loadLocked() load {
 	l := newLoad()
 	for _, e := range s.running {
-		l.add(e.item)
+		s.addLocked(&l, e, e.lent)
 	}
 	return l
 }

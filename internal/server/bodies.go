@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -15,17 +16,17 @@ import (
 )
 
 // Bytes of request bodies held in memory at once, in all and for one principal. Decoding multiplies them by a small
-// factor, so they bound what callers can make the daemon allocate.
+// factor, so they bound what callers can make the daemon allocate. Jobs have half as much, apart from the host's users.
 const (
-	bodyBytes    = 48 << 20
-	bodyBytesOne = bodyBytes / 4
+	bodyBytes    = 48 << 20         // a quarter for one principal
 	bodyPatience = 10 * time.Second // a request waits for room at most this long
 	bodyLeast    = 64 << 10         // room taken by the smallest body, its decoded form included
 )
 
 // bodies hands out room for request bodies, fairly among principals.
 type bodies struct {
-	all *semaphore.Weighted
+	all     *semaphore.Weighted
+	shareOf int64 // of one principal
 
 	mu  sync.Mutex
 	one map[string]*share // by principal, while it has requests
@@ -36,8 +37,8 @@ type share struct {
 	users int
 }
 
-func newBodies() *bodies {
-	return &bodies{all: semaphore.NewWeighted(bodyBytes), one: make(map[string]*share)}
+func newBodies(all int64) *bodies {
+	return &bodies{all: semaphore.NewWeighted(all), shareOf: max(all/4, api.MaxBodyBytes), one: make(map[string]*share)}
 }
 
 // take waits for room for n bytes. The principal's own share comes first, so that its waiting requests block nobody.
@@ -70,7 +71,7 @@ func (b *bodies) join(principal string) *share {
 	defer b.mu.Unlock()
 	s := b.one[principal]
 	if s == nil {
-		s = &share{room: semaphore.NewWeighted(bodyBytesOne)}
+		s = &share{room: semaphore.NewWeighted(b.shareOf)}
 		b.one[principal] = s
 	}
 	s.users++
@@ -97,7 +98,11 @@ func (s *Server) readBody(x *exchange) (body []byte, release func(), err error) 
 	if n < 0 {
 		n = api.MaxBodyBytes
 	}
-	release, err = s.bodies.take(x.ctx, x.caller.Principal, max(n, bodyLeast))
+	room, principal := s.bodies, x.caller.Principal
+	if x.caller.Job != "" { // the jobs of one owner share, so that they cannot take what others need
+		room, principal = s.inside, strconv.FormatUint(uint64(x.caller.UID), 10)
+	}
+	release, err = room.take(x.ctx, principal, max(n, bodyLeast))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -45,16 +45,38 @@ func FromJob(j job.Job) api.Job {
 	return out
 }
 
-// FromJobDetailed adds what the record holds beside that: names of the environment, a stored cancel, what the gate saw.
+// FromJobDetailed adds what the record holds beside that: names of the environment, provenance, a stored cancel, what
+// was refused, what the gate saw.
 func FromJobDetailed(j job.Job) api.Job {
 	out := FromJob(j)
 	for _, v := range j.Spec.Env {
 		out.EnvNames = append(out.EnvNames, v.Name)
 	}
 	out.Cancelling = string(j.CancelReason)
+	out.Delegation = delegation(j)
+	if j.Result != nil {
+		out.Denials, out.DenialsTotal = fromDenials(j.Result.Denials), j.Result.DenialsTotal
+	}
 	// The slot of a job that ended is gone; what its start gate saw is on the record.
 	if j.Result != nil && len(j.Result.Gate) > 0 {
 		out.Slot = &api.Slot{State: "gone", Evidence: j.Result.Gate}
+	}
+	return out
+}
+
+// FromJobInTree shows a job among its relatives.
+func FromJobInTree(j job.Job) api.TreeJob {
+	out := api.TreeJob{
+		ID:      string(j.ID),
+		Parent:  string(j.Parent),
+		Depth:   j.Depth,
+		Name:    j.Spec.Name,
+		Profile: j.Spec.Profile,
+		State:   string(j.State),
+		Timings: api.Timings(j.Times),
+	}
+	if j.Outcome != nil {
+		out.Outcome = new(FromOutcome(*j.Outcome))
 	}
 	return out
 }

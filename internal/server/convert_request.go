@@ -38,6 +38,20 @@ func ToRequest(r api.JobRequest) (admission.Request, error) {
 		Session:        r.ParentSession,
 		IdempotencyKey: r.IdempotencyKey,
 		BodyHash:       hash,
+		Trust:          r.Trust,
+		MaxRisk:        r.MaxRisk,
+		Tools:          toTools(r.Tools),
+		Model:          r.Model,
+		Mode:           r.Mode,
+		Budget:         toBudget(r.Budget),
+		Egress:         (*admission.Egress)(r.Egress),
+		MaxDepth:       amount(r.MaxDepth),
+		MaxTreeJobs:    amount(r.MaxTreeJobs),
+		MaxTreeLive:    amount(r.MaxTreeLive),
+		Delegates:      r.Delegates,
+		EnvInherit:     r.EnvInherit,
+		Secrets:        r.Secrets,
+		Project:        toProject(r.Project),
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
 		out.Env = append(out.Env, job.EnvVar{Name: name, Value: r.Env[name]})
@@ -48,13 +62,14 @@ func ToRequest(r api.JobRequest) (admission.Request, error) {
 	for _, m := range r.Mounts {
 		out.Mounts = append(out.Mounts, job.Mount(m))
 	}
-	if r.Limits != nil {
-		out.Limits = toLimits(*r.Limits)
-	}
+	out.Limits = toLimits(r.Limits)
 	return out, nil
 }
 
-func toLimits(l api.Limits) admission.Limits {
+func toLimits(l *api.Limits) admission.Limits {
+	if l == nil {
+		return admission.Limits{}
+	}
 	return admission.Limits{
 		MilliCPUs:  amount(l.CPUs),
 		Memory:     amount(l.Memory),

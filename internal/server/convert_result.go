@@ -28,6 +28,7 @@ func FromResult(j job.Job) (api.Result, error) {
 	out.Summary = r.Summary
 	out.SummaryTruncated = r.SummaryTruncated
 	out.SummaryRunes = r.SummaryRunes
+	out.Denials, out.DenialsTotal = fromDenials(r.Denials), r.DenialsTotal
 	out.Usage = api.Usage(r.Usage)
 	out.Stream = (*api.Stream)(r.Stream)
 	out.Evidence = r.Evidence
@@ -43,6 +44,14 @@ func delegation(j job.Job) *api.Delegation {
 		return &api.Delegation{Role: j.Spec.Role, Skills: j.Spec.Skills, Source: j.Owner}
 	}
 	return nil
+}
+
+func fromDenials(denials []job.Denial) []api.Denial {
+	var out []api.Denial
+	for _, d := range denials {
+		out = append(out, api.Denial{Kind: d.Kind, Code: string(d.Code), Field: d.Field, Detail: d.Detail, Time: d.TimeMS})
+	}
+	return out
 }
 
 // FromEvent is one line of the events.

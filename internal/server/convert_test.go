@@ -103,6 +103,7 @@ var notShown = map[string]string{
 	"Envelope": "shown by Status.EnvelopeFields", "Attempt": "of the daemon", "Node": "of the daemon", "Epoch": "of the daemon",
 	"CancelKill": "of the daemon", "IdempotencyKey": "a key of the caller's program",
 	"Spec.Task": "payload", "Spec.StdinData": "payload",
+	"Grants": "the limits of its budget's lines", "Clamped": "told by the event of its admission",
 }
 
 // A field added to job.Job or job.Spec must be shown, or be listed above.
@@ -180,7 +181,11 @@ func TestNothingOfARequestIsForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []reflect.Value{reflect.ValueOf(full), reflect.ValueOf(full.Limits)} {
+	for _, v := range []reflect.Value{
+		reflect.ValueOf(full), reflect.ValueOf(full.Limits), reflect.ValueOf(full.Tools), reflect.ValueOf(full.Budget),
+		reflect.ValueOf(*full.Egress), reflect.ValueOf(*full.Project), reflect.ValueOf(full.Project.Limits),
+		reflect.ValueOf(full.Project.Tools), reflect.ValueOf(full.Project.Budget),
+	} {
 		for f, field := range v.Fields() {
 			if field.IsZero() {
 				t.Errorf("%s.%s stays empty", v.Type(), f.Name)
@@ -198,13 +203,72 @@ func TestNothingOfARequestIsForgotten(t *testing.T) {
 	}
 }
 
-func countSet(l admission.Limits) (n int) {
-	for _, field := range reflect.ValueOf(l).Fields() {
+func countSet(v any) (n int) {
+	for _, field := range reflect.ValueOf(v).Fields() {
 		if !field.IsZero() {
 			n++
 		}
 	}
 	return n
+}
+
+// Each amount of a budget arrives alone, at its own place and in its own unit.
+func TestBudgetsReachAdmission(t *testing.T) {
+	for f := range reflect.TypeFor[api.Budget]().Fields() {
+		r := api.JobRequest{Budget: &api.Budget{}}
+		fill(reflect.ValueOf(r.Budget).Elem().FieldByIndex(f.Index))
+		got, err := server.ToRequest(r)
+		if n := countSet(got.Budget); err != nil || n != 1 {
+			t.Errorf("budget.%s sets %d amounts, %v", f.Name, n, err)
+		}
+	}
+	var r api.JobRequest
+	body := `{"budget":{"wall":"1m","cpu":2,"egress_bytes":"1KiB","output_bytes":3,"artifact_bytes":4,"input_tokens":5,
+		"output_tokens":6,"tool_calls":7,"cost_micro_usd":8,"strict":true,"inherit":"operator"}}`
+	if err := server.Decode([]byte(body), &r); err != nil {
+		t.Fatal(err)
+	}
+	got, err := server.ToRequest(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := func(v int64) *int64 { return &v }
+	want := admission.Budget{
+		WallMS: n(60_000), CPUMS: n(2000), EgressBytes: n(1024), OutputBytes: n(3), ArtifactBytes: n(4), InputTokens: n(5),
+		OutputTokens: n(6), ToolCalls: n(7), CostMicroUSD: n(8), Strict: true, Inherit: "operator",
+	}
+	if diff := cmp.Diff(want, got.Budget); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A list that is empty is another request than one that is left out, on its way from the client too.
+func TestEmptyListsArriveEmpty(t *testing.T) {
+	sent := api.JobRequest{Command: []string{"x"}, Delegates: []string{}, Secrets: []string{}, EnvInherit: []string{}, Tools: &api.Tools{Allow: []string{}}}
+	body, err := json.Marshal(sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r api.JobRequest
+	if err := server.Decode(body, &r); err != nil {
+		t.Fatal(err)
+	}
+	got, err := server.ToRequest(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, list := range map[string][]string{"delegates": got.Delegates, "secrets": got.Secrets, "env_inherit": got.EnvInherit, "tools.allow": got.Tools.Allow} {
+		if list == nil || len(list) != 0 {
+			t.Errorf("%s is %#v", name, list)
+		}
+	}
+	if got.Tools.Deny != nil {
+		t.Errorf("tools.deny is %#v", got.Tools.Deny)
+	}
+	absent, err := server.ToRequest(api.JobRequest{Command: []string{"x"}})
+	if err != nil || absent.Delegates != nil || absent.BodyHash == got.BodyHash {
+		t.Errorf("absent: %#v, %v", absent.Delegates, err)
+	}
 }
 
 func TestToRequest(t *testing.T) {

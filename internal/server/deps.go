@@ -58,3 +58,27 @@ type Status interface {
 	Slot(ctx context.Context, id job.ID) (*api.Slot, error)
 	EnvelopeFields(envelope json.RawMessage) []api.EnvelopeField
 }
+
+// Accounts tells what the ledger keeps of a job beside its record.
+type Accounts interface {
+	// Budget returns the lines of these jobs; one that has none may be left out.
+	Budget(ctx context.Context, ids []job.ID) (map[job.ID][]api.BudgetLine, error)
+	// Denials returns the first of what was refused a job that has not ended, and how many there were.
+	Denials(ctx context.Context, id job.ID) (first []job.Denial, total int, err error)
+}
+
+// Freezer keeps what an operator has frozen. The server asks it for admins on the host socket only, with a scope of
+// api.FreezeAll (and no name), api.FreezeProfile, or api.FreezeTree with the id of the tree's root. Freezing what is
+// frozen and thawing what is not change nothing.
+type Freezer interface {
+	Freeze(ctx context.Context, c job.Caller, scope, name string) error
+	Thaw(ctx context.Context, c job.Caller, scope, name string) error
+	Frozen(ctx context.Context) ([]api.Freeze, error)
+}
+
+// Waiter is told when a job blocks on a descendant of its own that has not ended, so that its place may be lent.
+type Waiter interface {
+	// Wait is called before the caller blocks; an error refuses the wait. release is called once, before the caller is
+	// answered, and returns when it has its place again or ctx has ended.
+	Wait(ctx context.Context, c job.Caller, on job.ID) (release func(), err error)
+}

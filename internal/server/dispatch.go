@@ -17,8 +17,9 @@ var table = routes()
 
 // ServeHTTP answers one request: finds its route, checks what is common to all, and turns errors into problems.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	caller := r.Context().Value(callerKey{}).(job.Caller)
-	x := &exchange{ctx: r.Context(), r: r, rc: http.NewResponseController(w), caller: caller}
+	from := r.Context().Value(connKey{}).(*conn)
+	caller := from.caller
+	x := &exchange{ctx: r.Context(), r: r, rc: http.NewResponseController(w), caller: caller, meter: from.meter}
 	x.w = &writer{ResponseWriter: w, rc: x.rc, limit: s.cfg.WriteTimeout}
 	number := s.number.Add(1)
 	x.log = s.cfg.Log.With().Uint64(keyRequest, number).Str(keyMethod, showKey(r.Method)).
@@ -44,6 +45,9 @@ func (s *Server) answer(x *exchange) (err error) {
 			err = job.Errorf(job.CodeInternal, "", "panic")
 		}
 	}()
+	if err := x.meter.pass(); err != nil {
+		return err
+	}
 	found, ref := find(table, x.r.URL.EscapedPath())
 	if len(found) == 0 {
 		return errNoPath
@@ -63,6 +67,11 @@ func (s *Server) answer(x *exchange) (err error) {
 }
 
 func (s *Server) run(x *exchange, r route) (err error) {
+	done, err := x.meter.begin(r.lasting)
+	if err != nil {
+		return err
+	}
+	defer done()
 	if r.body == noBody && x.r.ContentLength != 0 {
 		return job.Errorf(job.CodeInvalid, "", "%s %s takes no body", r.method, r.path)
 	}

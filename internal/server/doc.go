@@ -9,7 +9,9 @@
 //	problem  an error reply, application/problem+json
 //	follow   a reply that goes on until the job or the daemon ends
 //	beat     one newline on a lease connection
+//	inside   in a job, whose socket (JobSocket) names the caller
+//	meter    the bounds of one job's requests
 //
-// A request goes: Socket.Accept (kernel peer credentials) → gate (bounds on connections) → net/http → dispatch (route,
-// panic, log) → handler → problem or reply.
+// A request goes: Socket.Accept (kernel peer credentials) or JobSocket.Accept (the job it was made for) → gate (bounds on
+// connections) → net/http → dispatch (meter, route, panic, log) → handler → problem or reply.
 package server

@@ -14,11 +14,8 @@ import (
 	"sandboxd/internal/store"
 )
 
-type callerKey struct{}
-
-func withCaller(ctx context.Context, c job.Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, c)
-}
+// connKey leads to the *conn of a request.
+type connKey struct{}
 
 // exchange is one request and its reply.
 type exchange struct {
@@ -27,6 +24,7 @@ type exchange struct {
 	rc     *http.ResponseController
 	r      *http.Request
 	caller job.Caller
+	meter  *meter // of the job that asks
 	query  query
 	ref    string // as on the wire
 	log    zerolog.Logger
@@ -77,9 +75,7 @@ func (x *exchange) begin(mediaType string, stall time.Duration) {
 // stopping reports whether the reply must end because the daemon stops.
 func (x *exchange) stopping() bool { return context.Cause(x.ctx) == error(errClosing) }
 
-func (x *exchange) viewer() store.Viewer {
-	return store.Viewer{Principal: x.caller.Principal, All: x.caller.Admin}
-}
+func (x *exchange) viewer() store.Viewer { return store.ViewerOf(x.caller) }
 
 // job finds the job that the path names among those the caller may see. One that is another's and one that never was
 // get the same answer.

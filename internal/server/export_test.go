@@ -58,7 +58,7 @@ var Nearest = nearest
 type Bodies struct{ b *bodies }
 
 // NewBodies makes room.
-func NewBodies() Bodies { return Bodies{newBodies()} }
+func NewBodies() Bodies { return Bodies{newBodies(bodyBytes)} }
 
 // Take waits for room.
 func (b Bodies) Take(ctx context.Context, principal string, n int64) (func(), error) {

@@ -112,6 +112,9 @@ func (d *daemon) Submit(_ context.Context, c job.Caller, r admission.Request) (j
 		return job.Job{}, false, job.Errorf(job.CodeInvalid, "command", "is empty; give the program and its arguments")
 	}
 	j := d.add(c.UID, func(j *job.Job) {
+		if c.Job != "" {
+			j.Parent, j.Root = c.Job, c.Job
+		}
 		j.Spec.Command, j.Spec.Name, j.Spec.Labels, j.Spec.Lease, j.Spec.Env = r.Command, r.Name, r.Labels, r.Lease, r.Env
 		j.IdempotencyKey = r.IdempotencyKey
 		if r.StdinStream {
@@ -225,7 +228,16 @@ func (d *daemon) readFault(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func sees(v store.Viewer, j job.Job) bool { return v.All || v.Principal == j.Owner }
+// sees is called with mu held.
+func (d *daemon) sees(v store.Viewer, j job.Job) bool {
+	if v.Job == "" {
+		return v.All || v.Principal == j.Owner
+	}
+	for j.ID != v.Job && j.Parent != "" {
+		j = d.jobs[j.Parent]
+	}
+	return j.ID == v.Job
+}
 
 func (d *daemon) Resolve(ctx context.Context, v store.Viewer, ref string) (job.Job, error) {
 	d.mu.Lock()
@@ -236,7 +248,7 @@ func (d *daemon) Resolve(ctx context.Context, v store.Viewer, ref string) (job.J
 	var named job.Job
 	var begins []job.Job
 	for _, j := range d.jobs {
-		if !sees(v, j) {
+		if !d.sees(v, j) {
 			continue
 		}
 		if j.Spec.Name == ref && j.ID > named.ID {
@@ -265,7 +277,7 @@ func (d *daemon) Jobs(ctx context.Context, v store.Viewer, f store.Filter) ([]jo
 	}
 	var out []job.Job
 	for _, j := range d.jobs {
-		match := sees(v, j) && (len(f.States) == 0 || slices.Contains(f.States, j.State)) &&
+		match := d.sees(v, j) && (len(f.States) == 0 || slices.Contains(f.States, j.State)) &&
 			(f.Name == "" || f.Name == j.Spec.Name) && (f.Root == "" || f.Root == j.Root) &&
 			(f.Parent == "" || f.Parent == j.Parent) && (f.Before == "" || j.ID < f.Before)
 		for k, want := range f.Labels {
@@ -312,7 +324,8 @@ func (d *daemon) Events(ctx context.Context, v store.Viewer, after int64, limit 
 	}
 	var out []store.Event
 	for _, e := range d.eventLog {
-		if e.Seq > after && (v.All || e.Owner == v.Principal) && len(out) < limit {
+		mine := v.Job == "" && (v.All || e.Owner == v.Principal) || v.Job != "" && d.sees(v, d.jobs[e.Job])
+		if e.Seq > after && mine && len(out) < limit {
 			out = append(out, e)
 		}
 	}
@@ -432,5 +445,8 @@ func (d *daemon) Slot(context.Context, job.ID) (*api.Slot, error) {
 }
 
 func (d *daemon) EnvelopeFields(json.RawMessage) []api.EnvelopeField {
-	return []api.EnvelopeField{{Field: "memory", Value: "256MiB", Origin: "request"}}
+	return []api.EnvelopeField{
+		{Field: "memory", Value: "256MiB", Origin: "request"}, {Field: "trust", Value: "untrusted", Origin: "default"},
+		{Field: "max_risk", Value: "safe", Origin: "default"},
+	}
 }

@@ -16,19 +16,19 @@ import (
 
 const (
 	adminReserve = 16                     // connections above the total that only admins get
-	lobbySize    = 64                     // refused connections that are told so in full at a time
+	lobbySize    = 64                     // refused connections that are told so in full at a time, of jobs and of others
 	lobbyTime    = 250 * time.Millisecond // for a refused client to send its request and read the reply
 )
 
-// gate bounds open connections, in all and for each principal.
+// gate bounds open connections: in all and for each principal, of the host and of jobs apart.
 type gate struct {
-	max, maxOne int
+	max, maxOne, maxJobs int
 
 	mu     sync.Mutex
 	closed bool
 	open   map[*conn]struct{}
-	one    map[string]int // open connections by principal
-	lobby  int
+	taken  map[string]int // open connections by the key of a place
+	lobby  map[bool]int   // refused connections being told so, of jobs and of others
 	told   sync.WaitGroup // goroutines of the lobby; added to under mu
 }
 
@@ -36,6 +36,7 @@ type gate struct {
 type conn struct {
 	net.Conn
 	caller job.Caller
+	meter  *meter      // of the job that asks; nil on the host socket
 	spoke  atomic.Bool // sent a request
 	leave  func()
 }
@@ -55,41 +56,46 @@ func closeWrite(c net.Conn) error {
 	return nil
 }
 
-func newGate(limit, limitOne int) *gate {
-	return &gate{max: limit, maxOne: limitOne, open: make(map[*conn]struct{}), one: make(map[string]int)}
+func newGate(cfg Config) *gate {
+	return &gate{
+		max: cfg.MaxConns, maxOne: cfg.MaxConnsOne, maxJobs: cfg.MaxConnsJobs,
+		open: make(map[*conn]struct{}), taken: make(map[string]int), lobby: make(map[bool]int),
+	}
 }
 
 // enter admits a connection or says why not.
 func (g *gate) enter(raw net.Conn, caller job.Caller) (*conn, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	limit := g.max
-	if caller.Admin {
-		limit += adminReserve
-	}
-	switch {
-	case g.closed:
+	if g.closed {
 		return nil, errClosing
-	case g.one[caller.Principal] >= g.maxOne:
-		return nil, job.Errorf(job.CodeQuota, "", "you have %d connections open, as many as one user may", g.maxOne).
-			WithHint("close some, or try again in a moment")
-	case len(g.open) >= limit:
-		return nil, job.Errorf(job.CodeUnavailable, "", "the daemon has %d connections open, as many as it takes", g.max).
-			WithHint("try again in a moment")
+	}
+	places := g.places(caller)
+	for _, p := range places {
+		if g.taken[p.key] >= p.limit {
+			return nil, p.full(p.limit)
+		}
 	}
 	c := &conn{Conn: raw, caller: caller}
-	c.leave = sync.OnceFunc(func() { g.leave(c) })
+	if metered, ok := raw.(interface{ requests() *meter }); ok {
+		c.meter = metered.requests()
+	}
+	c.leave = sync.OnceFunc(func() { g.leave(c, places) })
 	g.open[c] = struct{}{}
-	g.one[caller.Principal]++
+	for _, p := range places {
+		g.taken[p.key]++
+	}
 	return c, nil
 }
 
-func (g *gate) leave(c *conn) {
+func (g *gate) leave(c *conn, places []place) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.open, c)
-	if g.one[c.caller.Principal]--; g.one[c.caller.Principal] == 0 {
-		delete(g.one, c.caller.Principal)
+	for _, p := range places {
+		if g.taken[p.key]--; g.taken[p.key] == 0 {
+			delete(g.taken, p.key)
+		}
 	}
 }
 
@@ -118,12 +124,12 @@ func (g *gate) close() {
 
 // refuse answers a connection that was not admitted. Up to lobbySize at a time are heard first: a client that gets its
 // reply before it has asked takes it for a fault. Beyond that they get it if they look.
-func (g *gate) refuse(c net.Conn, why error) {
+func (g *gate) refuse(c net.Conn, ofJob bool, why error) {
 	_ = c.SetDeadline(time.Now().Add(lobbyTime)) // fails only where the write does
 	g.mu.Lock()
-	heard := g.lobby < lobbySize && !g.closed
+	heard := g.lobby[ofJob] < lobbySize && !g.closed
 	if heard {
-		g.lobby++
+		g.lobby[ofJob]++
 		g.told.Add(1)
 	}
 	g.mu.Unlock()
@@ -141,7 +147,7 @@ func (g *gate) refuse(c net.Conn, why error) {
 		}
 		_ = c.Close()
 		g.mu.Lock()
-		g.lobby--
+		g.lobby[ofJob]--
 		g.mu.Unlock()
 	}()
 }
@@ -162,6 +168,14 @@ type gated struct {
 	gate *gate
 }
 
+// Close ends the listener alone, where it can tell: requests that were taken end in their own way.
+func (l gated) Close() error {
+	if gentle, ok := l.Listener.(interface{ hush() error }); ok {
+		return gentle.hush()
+	}
+	return l.Listener.Close()
+}
+
 // Caller is implemented by connections of a listener the server can serve.
 type Caller interface{ Caller() job.Caller }
 
@@ -176,10 +190,11 @@ func (l gated) Accept() (net.Conn, error) {
 			_ = raw.Close()
 			return nil, fmt.Errorf("accepting on %s: a connection that does not know its caller", l.Addr())
 		}
-		c, err := l.gate.enter(raw, peer.Caller())
+		caller := peer.Caller()
+		c, err := l.gate.enter(raw, caller)
 		if err == nil {
 			return c, nil
 		}
-		l.gate.refuse(raw, err)
+		l.gate.refuse(raw, caller.Job != "", err)
 	}
 }

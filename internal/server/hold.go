@@ -10,14 +10,28 @@ import (
 
 // lease is GET /v1/jobs/{ref}/lease.
 func (s *Server) lease(x *exchange) error {
+	wait, err := x.query.flag("wait")
+	if err != nil {
+		return err
+	}
 	j, err := s.job(x)
 	if err != nil {
+		return err
+	}
+	if err := x.notItself(j, "a job cannot hold its own lease"); err != nil {
 		return err
 	}
 	if !j.Spec.Lease {
 		return job.Errorf(job.CodeConflict, "ref", "the job was submitted without lease, so it does not depend on a connection")
 	}
 	defer s.leases.Hold(j.ID)()
+	if wait {
+		release, err := s.blocks(x.ctx, x, j)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	x.begin(api.LeaseType, s.cfg.WriteTimeout)
 	ctx, stop := s.untilDone(x.ctx, j)
 	defer stop()

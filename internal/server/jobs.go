@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 
 	"sandboxd/api"
@@ -36,7 +37,7 @@ func (s *Server) submit(x *exchange) error {
 		status = http.StatusCreated
 	}
 	x.w.Header().Set("Location", api.PathJobs+"/"+string(j.ID))
-	writeJSON(x.w, status, FromJob(j))
+	writeJSON(x.w, status, x.show(FromJob(j)))
 	return nil
 }
 
@@ -46,18 +47,50 @@ func (s *Server) get(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	out, err := s.detailed(x.ctx, j)
+	if err != nil {
+		return err
+	}
+	writeJSON(x.w, http.StatusOK, x.show(out))
+	return nil
+}
+
+// detailed is a job with what is known of it beside the record.
+func (s *Server) detailed(ctx context.Context, j job.Job) (api.Job, error) {
 	out := FromJobDetailed(j)
 	out.Position = s.cfg.Jobs.Position(j.ID)
 	out.Envelope = s.cfg.Status.EnvelopeFields(j.Envelope)
-	slot, err := s.cfg.Status.Slot(x.ctx, j.ID)
+	for _, f := range out.Envelope {
+		switch f.Field {
+		case "trust":
+			out.Trust = f.Value
+		case "max_risk":
+			out.MaxRisk = f.Value
+		}
+	}
+	slot, err := s.cfg.Status.Slot(ctx, j.ID)
 	if err != nil {
-		return err
+		return out, err
 	}
 	if slot != nil {
 		out.Slot = slot
 	}
-	writeJSON(x.w, http.StatusOK, out)
-	return nil
+	if s.cfg.Accounts == nil {
+		return out, nil
+	}
+	lines, err := s.cfg.Accounts.Budget(ctx, []job.ID{j.ID})
+	if err != nil {
+		return out, err
+	}
+	out.Budget = lines[j.ID]
+	if j.State != job.Done {
+		denials, total, err := s.cfg.Accounts.Denials(ctx, j.ID)
+		if err != nil {
+			return out, err
+		}
+		out.Denials, out.DenialsTotal = fromDenials(denials), total
+	}
+	return out, nil
 }
 
 // maxCancelBody bounds the body of a cancel.
@@ -67,6 +100,9 @@ const maxCancelBody = 4 << 10
 func (s *Server) cancel(x *exchange) error {
 	j, err := s.job(x)
 	if err != nil {
+		return err
+	}
+	if err := x.notItself(j, "a job cannot cancel itself; it ends by exiting"); err != nil {
 		return err
 	}
 	body, err := x.readAll(s.cfg.BodyTimeout, maxCancelBody)
@@ -84,7 +120,7 @@ func (s *Server) cancel(x *exchange) error {
 			return err
 		}
 	}
-	writeJSON(x.w, http.StatusOK, FromJobDetailed(j))
+	writeJSON(x.w, http.StatusOK, x.show(FromJobDetailed(j)))
 	return nil
 }
 
@@ -128,7 +164,7 @@ func (s *Server) list(x *exchange) error {
 				writeJSON(x.w, http.StatusOK, out)
 				return nil
 			}
-			shown := FromJob(j)
+			shown := x.show(FromJob(j))
 			bytes += weight(shown)
 			out.Jobs = append(out.Jobs, shown)
 			filter.Before = j.ID

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sys/unix"
 
 	"sandboxd/internal/job"
 )
@@ -47,18 +44,12 @@ func (c *ListenConfig) check() error {
 
 // Socket is the host socket. Its connections know their caller by what the kernel says of the peer.
 type Socket struct {
-	cfg      ListenConfig
-	listener *net.UnixListener
-	dir      *socketDir
-	dev, ino uint64 // of the socket's file, to tell our own from another at Close
-
-	once     sync.Once
-	closeErr error
+	bound
+	cfg ListenConfig
 }
 
-// Listen makes the host socket. It appears at its path with its owner and mode set: nobody can connect earlier, or
-// with other rights. A socket somebody answers on, and a file that is no socket, stay; a socket left by a daemon that
-// died is replaced. The lock file beside the socket keeps a second daemon off.
+// Listen makes the host socket. A socket somebody answers on, and a file that is no socket, stay; a socket left by a
+// daemon that died is replaced. The lock file beside the socket keeps a second daemon off.
 func Listen(cfg ListenConfig) (*Socket, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -67,51 +58,15 @@ func Listen(cfg ListenConfig) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{cfg: cfg, dir: dir}
+	s := &Socket{bound: bound{path: cfg.Path, dir: dir}, cfg: cfg}
 	stale, err := dir.checkPlace(cfg.Path)
 	if err == nil {
-		err = s.publish(stale)
+		err = s.publish(cfg.GID, cfg.Mode, stale)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
-}
-
-// publish binds in a private directory, sets owner and mode there, and moves the socket to its place.
-func (s *Socket) publish(stale bool) (err error) {
-	private, undo, err := s.dir.private()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, undo()) }()
-	s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: inDir(private, privateName), Net: "unix"})
-	if err != nil {
-		return fmt.Errorf("binding %s: %w", s.cfg.Path, err)
-	}
-	s.listener.SetUnlinkOnClose(false) // Close looks first whose it is
-	fd := int(private.Fd())
-	if s.cfg.GID != nil {
-		if err := unix.Fchownat(fd, privateName, -1, int(*s.cfg.GID), unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			return fmt.Errorf("giving %s to group %d: %w", s.cfg.Path, *s.cfg.GID, err)
-		}
-	}
-	if err := unix.Fchmodat(fd, privateName, uint32(s.cfg.Mode), 0); err != nil {
-		return fmt.Errorf("setting the mode of %s: %w", s.cfg.Path, err)
-	}
-	var st unix.Stat_t
-	if err := unix.Fstatat(fd, privateName, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return fmt.Errorf("looking at %s: %w", s.cfg.Path, err)
-	}
-	s.dev, s.ino = uint64(st.Dev), st.Ino
-	var flags uint
-	if !stale { // what appeared meanwhile is not ours to replace
-		flags = unix.RENAME_NOREPLACE
-	}
-	if err := unix.Renameat2(fd, privateName, s.dir.fd(), s.dir.base, flags); err != nil {
-		return fmt.Errorf("moving the socket to %s: %w", s.cfg.Path, err)
-	}
-	return nil
 }
 
 // Accept returns the next connection; it implements Caller. A peer the kernel cannot name is turned away.
@@ -128,20 +83,6 @@ func (s *Socket) Accept() (net.Conn, error) {
 		s.cfg.Log.Warn().Err(err).Msg("a connection was turned away")
 		_ = c.Close() // it was never used
 	}
-}
-
-// Addr is the socket's path.
-func (s *Socket) Addr() net.Addr { return &net.UnixAddr{Name: s.cfg.Path, Net: "unix"} }
-
-// Close ends the listener and removes the socket's file if it is still ours.
-func (s *Socket) Close() error {
-	s.once.Do(func() {
-		if s.listener != nil { // nil where Listen failed before it was made
-			s.closeErr = errors.Join(s.listener.Close(), s.dir.remove(s.dev, s.ino))
-		}
-		s.closeErr = errors.Join(s.closeErr, s.dir.close())
-	})
-	return s.closeErr
 }
 
 // peerConn is a connection with its caller.
@@ -162,9 +103,4 @@ func (s *Socket) peer(c *net.UnixConn) (job.Caller, error) {
 		admin = admin || cred.Gid == *g || slices.Contains(groups, *g)
 	}
 	return job.HostCaller(cred.Uid, cred.Gid, groups, cred.Pid, admin), nil
-}
-
-// inDir names a file by its open directory: no path is walked again, and the name is short enough for a socket.
-func inDir(dir *os.File, name string) string {
-	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)
 }

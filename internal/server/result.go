@@ -19,21 +19,39 @@ func (s *Server) result(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(x.ctx, wait)
-	defer cancel()
-	if j, err = s.await(ctx, j); err != nil {
-		return err
+	if wait > 0 {
+		if j, err = s.waitFor(x, j, wait); err != nil {
+			return err
+		}
 	}
 	if j.State != job.Done {
-		writeJSON(x.w, http.StatusAccepted, FromJob(j))
+		writeJSON(x.w, http.StatusAccepted, x.show(FromJob(j)))
 		return nil
 	}
 	out, err := FromResult(j)
 	if err != nil {
 		return err
 	}
+	if x.caller.Job != "" {
+		out.Evidence = nil // the engine's own words, for those who see the host
+	}
 	writeJSON(x.w, http.StatusOK, out)
 	return nil
+}
+
+// waitFor returns the job once it is done, or as it stands after the wait.
+func (s *Server) waitFor(x *exchange, j job.Job, wait time.Duration) (job.Job, error) {
+	if err := x.notItself(j, "a job cannot wait for its own end"); err != nil {
+		return j, err
+	}
+	release, err := s.blocks(x.ctx, x, j)
+	if err != nil {
+		return j, err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(x.ctx, wait)
+	defer cancel()
+	return s.await(ctx, j)
 }
 
 // hintPoll is how soon the record is read again when the hint came before it; each time twice as late.

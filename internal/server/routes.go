@@ -48,7 +48,7 @@ var everyRoute = []int{
 var oneJob = []int{http.StatusNotFound}
 
 func routes() []route {
-	return slices.Concat(jobRoutes(), lastingRoutes(), []route{
+	return slices.Concat(jobRoutes(), lastingRoutes(), freezeRoutes(), []route{
 		{
 			method: http.MethodGet, path: api.PathProfiles, handle: (*Server).profiles,
 			doc:     "the profiles a job may name, with their values",
@@ -99,6 +99,12 @@ func jobRoutes() []route {
 			errors:  oneJob,
 		},
 		{
+			method: http.MethodGet, path: api.PathTree, handle: (*Server).tree,
+			doc:     "a job and all its descendants, with what each may spend and has spent",
+			replies: []reply{{http.StatusOK, api.JSONType, api.Tree{}}},
+			errors:  oneJob,
+		},
+		{
 			method: http.MethodPost, path: api.PathCancel, handle: (*Server).cancel,
 			doc:  "cancel a job; without a body, with grace; a job that is done stays as it is",
 			body: optionalJSONBody, in: api.CancelRequest{},
@@ -116,7 +122,7 @@ func lastingRoutes() []route {
 			doc:     "the result of a job, or the job where it is not done in time",
 			params:  []param{{name: "wait", doc: "wait so long for the job to be done, such as 30s; at most 10m; 0 where absent"}},
 			replies: []reply{{http.StatusOK, api.JSONType, api.Result{}}, {http.StatusAccepted, api.JSONType, api.Job{}}},
-			errors:  oneJob,
+			errors:  []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
 		},
 		{
 			method: http.MethodGet, path: api.PathStream, handle: (*Server).stream, lasting: true,
@@ -134,13 +140,16 @@ func lastingRoutes() []route {
 			doc:     "send standard input until its end to a job submitted with stdin_stream; waits where the job does not read",
 			body:    streamBody,
 			replies: []reply{{status: http.StatusNoContent}},
-			errors:  []int{http.StatusNotFound, http.StatusConflict},
+			errors:  []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
 		},
 		{
 			method: http.MethodGet, path: api.PathLease, handle: (*Server).lease, lasting: true,
-			doc:     "hold the lease of a job: a newline a beat until the job is done",
+			doc: "hold the lease of a job: a newline a beat until the job is done",
+			params: []param{
+				{name: "wait", doc: "true: whoever holds it does nothing else until the job is done, so that a job that does may lend its place"},
+			},
 			replies: []reply{{http.StatusOK, api.LeaseType, nil}},
-			errors:  []int{http.StatusNotFound, http.StatusConflict},
+			errors:  []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict},
 		},
 		{
 			method: http.MethodGet, path: api.PathEvents, handle: (*Server).events, lasting: true,
@@ -150,6 +159,30 @@ func lastingRoutes() []route {
 				{name: "follow", doc: "true: wait for more"},
 			},
 			replies: []reply{{http.StatusOK, api.EventsType, api.Event{}}},
+		},
+	}
+}
+
+func freezeRoutes() []route {
+	order := []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge}
+	list := []reply{{http.StatusOK, api.JSONType, api.FreezeList{}}}
+	return []route{
+		{
+			method: http.MethodGet, path: api.PathFreeze, handle: (*Server).frozen,
+			doc:     "what is frozen; for admins on the host socket",
+			replies: list, errors: []int{http.StatusForbidden},
+		},
+		{
+			method: http.MethodPost, path: api.PathFreeze, handle: (*Server).freeze,
+			doc:  "let nothing more start in a scope, until it is thawed; for admins on the host socket",
+			body: jsonBody, in: api.FreezeRequest{},
+			replies: list, errors: order,
+		},
+		{
+			method: http.MethodPost, path: api.PathThaw, handle: (*Server).thaw,
+			doc:  "end a freeze; for admins on the host socket",
+			body: jsonBody, in: api.FreezeRequest{},
+			replies: list, errors: order,
 		},
 	}
 }

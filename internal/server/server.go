@@ -23,11 +23,17 @@ type Config struct {
 	Records Records
 	Streams Streams
 	Status  Status
-	Log     zerolog.Logger
-	Node    string // whose unfinished jobs' leases are watched after a restart
+	// These may be nil: what they would tell is absent, and freezing is refused.
+	Accounts Accounts
+	Freezer  Freezer
+	Waiter   Waiter
 
-	MaxConns    int // open connections; default 512
-	MaxConnsOne int // of those, of one principal; default half
+	Log  zerolog.Logger
+	Node string // whose unfinished jobs' leases are watched after a restart
+
+	MaxConns     int // open connections on the host socket; default 512
+	MaxConnsOne  int // of those, of one user; default half
+	MaxConnsJobs int // beside those, of all jobs; default 512, half of them for the jobs of one owner
 
 	HeaderTimeout time.Duration // from the first byte awaited to the end of the header; 5 s
 	BodyTimeout   time.Duration // for a JSON body; 10 s
@@ -52,7 +58,8 @@ type Server struct {
 	cfg    Config
 	http   *http.Server
 	gate   *gate
-	bodies *bodies
+	bodies *bodies // of the host's users
+	inside *bodies // of jobs, by their owner
 	leases *Leases
 	stdins claims
 	number atomic.Uint64 // of requests, for the log
@@ -72,7 +79,7 @@ type Server struct {
 // New makes a server. It starts nothing.
 func New(cfg Config) *Server {
 	cfg.setDefaults()
-	s := &Server{cfg: cfg, gate: newGate(cfg.MaxConns, cfg.MaxConnsOne), bodies: newBodies()}
+	s := &Server{cfg: cfg, gate: newGate(cfg), bodies: newBodies(bodyBytes), inside: newBodies(bodyBytes / 2)}
 	s.leases = NewLeases(cfg.LeaseGrace, s.endLease)
 	s.resume = sync.OnceValue(s.resumeLeases)
 	s.closing, s.close = context.WithCancelCause(context.Background())
@@ -87,7 +94,7 @@ func New(cfg Config) *Server {
 		IdleTimeout:       cfg.IdleTimeout,
 		ErrorLog:          log.New(httpLog{cfg.Log}, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return s.base },
-		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return withCaller(ctx, c.(*conn).caller) },
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ConnState: func(c net.Conn, state http.ConnState) {
 			if state == http.StateActive {
 				c.(*conn).spoke.Store(true)
@@ -100,6 +107,7 @@ func New(cfg Config) *Server {
 func (c *Config) setDefaults() {
 	preset(&c.MaxConns, 512)
 	preset(&c.MaxConnsOne, max(1, c.MaxConns/2))
+	preset(&c.MaxConnsJobs, 512)
 	preset(&c.HeaderTimeout, 5*time.Second)
 	preset(&c.BodyTimeout, 10*time.Second)
 	preset(&c.WriteTimeout, 30*time.Second)
@@ -122,7 +130,7 @@ func (c *Config) check() error {
 		return errors.New("server: a dependency is missing")
 	}
 	for name, v := range map[string]int64{
-		"MaxConns": int64(c.MaxConns), "MaxConnsOne": int64(c.MaxConnsOne),
+		"MaxConns": int64(c.MaxConns), "MaxConnsOne": int64(c.MaxConnsOne), "MaxConnsJobs": int64(c.MaxConnsJobs),
 		"HeaderTimeout": int64(c.HeaderTimeout), "BodyTimeout": int64(c.BodyTimeout),
 		"WriteTimeout": int64(c.WriteTimeout), "StallTimeout": int64(c.StallTimeout),
 		"IdleTimeout": int64(c.IdleTimeout), "LeaseGrace": int64(c.LeaseGrace), "LeaseBeat": int64(c.LeaseBeat),
@@ -135,8 +143,9 @@ func (c *Config) check() error {
 	return nil
 }
 
-// Serve answers on a listener whose connections implement Caller, until Close (nil), a fault of the listener, or the
-// end of ctx, which cuts requests off. It closes the listener. The grace of leases counts from here after a restart.
+// Serve answers on a listener whose connections implement Caller, until Close or that of the listener (nil), a fault of
+// the listener, or the end of ctx, which cuts requests off on every listener: to end the socket of one job, close it.
+// It closes the listener. The grace of leases counts from the first call after a restart.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	err := s.cfg.check()
 	if err == nil {
@@ -146,7 +155,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return errors.Join(err, l.Close())
 	}
 	defer context.AfterFunc(ctx, func() { _ = s.cutOff() })()
-	if err := s.http.Serve(gated{l, s.gate}); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(gated{l, s.gate}); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("serving on %s: %w", l.Addr(), err)
 	}
 	return nil
@@ -163,9 +172,19 @@ func (s *Server) Close(ctx context.Context) error {
 	s.gate.close()
 	err := s.http.Shutdown(ctx)
 	err = errors.Join(err, s.cutOff())
-	s.active.Wait()
-	s.gate.told.Wait()
-	return err
+	return errors.Join(err, waitFor(ctx, &s.active, "requests"), waitFor(ctx, &s.gate.told, "refused connections"))
+}
+
+// waitFor waits for a group, but not beyond ctx: a handler that is blocked must not keep the daemon from ending.
+func waitFor(ctx context.Context, g *sync.WaitGroup, what string) error {
+	idle := make(chan struct{})
+	go func() { g.Wait(); close(idle) }()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("some %s did not end in time", what)
+	}
 }
 
 // cutOff ends every request at once.

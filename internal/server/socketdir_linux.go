@@ -13,11 +13,11 @@ import (
 	"sandboxd/internal/job"
 )
 
-// socketDir is the directory of the socket, open and locked.
+// socketDir is the directory of a socket, open; that of the host socket is locked.
 type socketDir struct {
 	dir  *os.File
-	lock *os.File
-	base string // name of the socket in it
+	lock *os.File // nil for the slot of a job, which is ours by its name
+	base string   // name of the socket in it
 }
 
 const dirMode = 0o755
@@ -26,26 +26,34 @@ func (d *socketDir) fd() int { return int(d.dir.Fd()) }
 
 // openSocketDir makes the directory where it is missing, refuses one that others could change, and locks it for this
 // socket.
-func openSocketDir(socket string) (_ *socketDir, err error) {
-	path := filepath.Dir(socket)
-	if err := makeDirs(path); err != nil {
+func openSocketDir(socket string) (*socketDir, error) {
+	if err := makeDirs(filepath.Dir(socket)); err != nil {
 		return nil, err
 	}
-	real, err := filepath.EvalSymlinks(path)
+	d, err := openDirOf(socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.takeLock(socket); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+// openDirOf opens the directory of a socket, which others must not be able to change.
+func openDirOf(socket string) (*socketDir, error) {
+	real, err := filepath.EvalSymlinks(filepath.Dir(socket))
 	if err != nil {
 		return nil, fmt.Errorf("finding the socket's directory: %w", err)
 	}
 	if err := checkOwners(real); err != nil {
 		return nil, err
 	}
-	d := &socketDir{base: filepath.Base(socket)}
-	if d.dir, err = os.OpenFile(real, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0); err != nil {
+	dir, err := os.OpenFile(real, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
 		return nil, fmt.Errorf("opening the socket's directory: %w", err)
 	}
-	if err := d.takeLock(socket); err != nil {
-		return nil, errors.Join(err, d.close())
-	}
-	return d, nil
+	return &socketDir{dir: dir, base: filepath.Base(socket)}, nil
 }
 
 // makeDirs makes what is missing of a path, with one mode whatever the umask is.

@@ -12,16 +12,12 @@ import (
 	"sandboxd/internal/job"
 )
 
-const (
-	privateName = "s"         // of the socket in its private directory
-	probeTime   = time.Second // for a socket in our place to answer
-)
+const probeTime = time.Second // for a socket in our place to answer
 
-// checkPlace looks at what stands where the socket goes: nothing, or a stale socket that may be replaced. Anything
-// else is an error and stays.
-func (d *socketDir) checkPlace(socket string) (stale bool, err error) {
+// holdsSocket looks at what stands where the socket goes: nothing, or a socket. Anything else is an error and stays.
+func (d *socketDir) holdsSocket(socket string) (bool, error) {
 	var st unix.Stat_t
-	err = unix.Fstatat(d.fd(), d.base, &st, unix.AT_SYMLINK_NOFOLLOW)
+	err := unix.Fstatat(d.fd(), d.base, &st, unix.AT_SYMLINK_NOFOLLOW)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return false, nil
@@ -29,6 +25,15 @@ func (d *socketDir) checkPlace(socket string) (stale bool, err error) {
 		return false, fmt.Errorf("looking at %s: %w", socket, err)
 	case st.Mode&unix.S_IFMT != unix.S_IFSOCK:
 		return false, job.Errorf(job.CodeConflict, "socket", "%s exists and is not a socket; move it away or choose another path", socket)
+	}
+	return true, nil
+}
+
+// checkPlace reports whether a socket stands there that nobody answers on, so that it may be replaced. One that may be
+// in use is an error.
+func (d *socketDir) checkPlace(socket string) (stale bool, err error) {
+	if found, err := d.holdsSocket(socket); err != nil || !found {
+		return false, err
 	}
 	c, err := net.DialTimeout("unix", socket, probeTime)
 	switch {
@@ -40,8 +45,8 @@ func (d *socketDir) checkPlace(socket string) (stale bool, err error) {
 	return false, job.Wrap(job.CodeConflict, err, "%s is a socket that may be in use; stop its owner and remove it, or choose another path", socket)
 }
 
-// private makes an empty directory only we can enter, beside the socket. The lock makes its fixed name ours, so what
-// a dead daemon left is taken away first.
+// private makes an empty directory only we can enter, beside the socket. The lock makes its fixed name ours (that of
+// the state directory, for the slot of a job), so what a dead daemon left is taken away first.
 func (d *socketDir) private() (_ *os.File, undo func() error, err error) {
 	name := "." + d.base + ".new"
 	clear := func() error {

@@ -24,6 +24,6 @@ func (s *Server) version(x *exchange) error {
 
 // health is GET /v1/health.
 func (s *Server) health(x *exchange) error {
-	writeJSON(x.w, http.StatusOK, s.cfg.Status.Health(x.ctx, x.caller))
+	writeJSON(x.w, http.StatusOK, x.showHealth(s.cfg.Status.Health(x.ctx, x.caller)))
 	return nil
 }

@@ -44,6 +44,8 @@ func (s *Server) stdin(x *exchange) error {
 	switch {
 	case err != nil:
 		return err
+	case j.ID == x.caller.Job:
+		return x.notItself(j, "a job cannot send itself input")
 	case j.Spec.Stdin != job.StdinStream:
 		return job.Errorf(job.CodeConflict, "ref", "the job was not submitted with stdin_stream, so it takes no input")
 	case j.State == job.Done:

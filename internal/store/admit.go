@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"sandboxd/internal/budget"
 	"sandboxd/internal/job"
 )
 
@@ -40,6 +41,8 @@ type admissionRow struct {
 	principal         string // of the idempotency key
 	bytes             int64
 	milliCPUs, memory int64
+	grant             budget.Grant // decided in the transaction
+	given             string
 }
 
 func (s *SQLite) newAdmission(a Admission) (*admissionRow, error) {
@@ -90,8 +93,10 @@ func checkAdmission(a Admission) error {
 		return errors.New("the time of queueing is missing")
 	case a.MaxQueued <= 0 || a.MaxQueuedPerUID <= 0 || a.MaxQueuedBytesPerUID < 0:
 		return errors.New("a bound of the queue is 0, which is invalid and never means unlimited")
+	case a.Caps != TreeCaps{} && (a.Caps.MaxJobs <= 0 || a.Caps.MaxLive <= 0):
+		return errors.New("a bound of the tree is 0, which is invalid and never means unlimited")
 	}
-	return nil
+	return checkBudget(a)
 }
 
 // earlier returns the job the same caller submitted under the same key, "" for none.
@@ -114,12 +119,12 @@ func (a *admissionRow) earlier(t *tx) (first job.ID, err error) {
 }
 
 func (a *admissionRow) insert(t *tx) error {
-	for _, step := range []func(*tx) error{a.enqueue, a.joinTree, a.insertJob, a.insertSpec, a.insertLabels, a.insertKey} {
+	for _, step := range []func(*tx) error{a.checkFrozen, a.enqueue, a.joinTree, a.reserve, a.insertJob, a.insertSpec, a.insertBudget, a.insertLabels, a.insertKey} {
 		if err := step(t); err != nil {
 			return err
 		}
 	}
-	return t.event(a.Job.Owner, a.Job.Times.Queued, a.Job.ID, a.Job.Root, string(job.Queued), payload("profile", a.Job.Spec.Profile, "name", a.Job.Spec.Name))
+	return t.event(a.Job.Owner, a.Job.Times.Queued, a.Job.ID, a.Job.Root, string(job.Queued), payload("profile", a.Job.Spec.Profile, "name", a.Job.Spec.Name, "clamped", a.clamps()))
 }
 
 // enqueue counts the job into the queue of its node and checks the bounds.
@@ -139,19 +144,6 @@ func (a *admissionRow) enqueue(t *tx) error {
 			WithHint("wait until your jobs have ended, cancel some, or give large inputs as files")
 	}
 	return nil
-}
-
-// joinTree makes the tree of a root, or counts a child into the tree of its parent.
-func (a *admissionRow) joinTree(t *tx) error {
-	j := a.Job
-	if j.Parent == "" {
-		n, err := t.exec(`INSERT INTO trees(root, owner, version, jobs_ever, jobs_live, bytes, ended, events) VALUES ($1, $2, 1, 1, 1, $3, 0, 0)
- ON CONFLICT (root) DO NOTHING`, j.ID, j.Owner, a.bytes)
-		return expectOne(n, err, "job %s exists", j.ID)
-	}
-	n, err := t.exec(`UPDATE trees SET version = version + 1, jobs_ever = jobs_ever + 1, jobs_live = jobs_live + 1, bytes = bytes + $4
- WHERE root = $1 AND owner = $2 AND EXISTS (SELECT 1 FROM jobs WHERE id = $3 AND root = $1 AND state <> 'done')`, j.Root, j.Owner, j.Parent, a.bytes)
-	return expectOne(n, err, "its parent %s has ended", j.Parent)
 }
 
 // expectOne turns "no row changed" into a conflict.

@@ -66,5 +66,5 @@ func (t *tx) endUnstarted(st standing, why job.Reason, nowMS int64) error {
 	times := st.times
 	times.Finished, times.Settled = nowMS, nowMS
 	o := job.Outcome{Status: job.Cancelled, Reason: why, Detail: "cancelled before it started"}
-	return t.end(st, o, job.Result{}, times)
+	return t.end(st, o, job.Result{}, times, use{})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // bootTables are those that recovery decides by. The others (specs, results, events) hold most of the bytes.
-var bootTables = []string{"node_meta", "slots", "run_journal", "queues", "trees", "jobs"}
+var bootTables = []string{"node_meta", "slots", "run_journal", "queues", "trees", "jobs", "freezes"}
 
 // querier is a connection or a pool.
 type querier interface {

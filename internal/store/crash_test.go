@@ -17,7 +17,7 @@ import (
 )
 
 // rank orders states by how far a job has come.
-var rank = map[job.State]int{job.Queued: 1, job.Starting: 2, job.Done: 3}
+var rank = map[job.State]int{job.Queued: 1, job.Starting: 2, job.Running: 3, job.Done: 4}
 
 func TestWhatWasAcknowledgedSurvivesKill(t *testing.T) {
 	dir := t.TempDir()

@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
+
+	"sandboxd/internal/job"
 )
 
 // allOwners is the counter of all events.
@@ -53,6 +56,23 @@ func (t *tx) event(owner string, timeMS int64, id, root any, kind string, payloa
 		total, owner, own, inTree, timeMS, id, root, kind, text)
 	t.announces = true
 	return err
+}
+
+// Tell implements Trees.
+func (s *SQLite) Tell(ctx context.Context, id job.ID, kind string, payload map[string]string, nowMS int64) error {
+	if kind == "" || nowMS <= 0 {
+		return errors.New("store: tell: the kind or the time is missing")
+	}
+	return s.do(ctx, "tell", func(t *tx) error {
+		st, err := t.standing(id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return notFound(string(id))
+		}
+		if err != nil {
+			return err
+		}
+		return t.tell(st, nowMS, kind, payload)
+	})
 }
 
 // payload makes a map of key, value, key, value…; empty values are left out.

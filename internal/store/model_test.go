@@ -29,6 +29,7 @@ func (r *reopenable) Reopen() error {
 }
 
 func TestSQLiteFollowsTheModel(t *testing.T) {
+	t.Parallel()
 	ledgertest.RunModel(t, func(rt *rapid.T) ledgertest.Reopenable {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		if err != nil {

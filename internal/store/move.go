@@ -104,7 +104,9 @@ func (s *SQLite) Finish(ctx context.Context, f Finish) error {
 		if err != nil {
 			return err
 		}
-		return t.end(st, f.Outcome, f.Result, mergeTimes(st.times, f.Times))
+		times := mergeTimes(st.times, f.Times)
+		u := use{started: times.Started != 0, measured: f.Measured, reported: f.Reported, chargeUnreported: f.ChargeUnreported}
+		return t.end(st, f.Outcome, f.Result, times, u)
 	})
 }
 

@@ -77,3 +77,28 @@ func explain(t *testing.T, db *sql.DB, text string, args ...any) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// TestTreesFollowAnIndex keeps the cost of a decision that of the tree, not of the number of jobs kept.
+func TestTreesFollowAnIndex(t *testing.T) {
+	_, path := closedStore(t, 1)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	descendants, args := store.DescendantsText("j")
+	for name, test := range map[string]struct {
+		text  string
+		args  []any
+		index string
+	}{
+		"live children": {store.LiveChildrenText, []any{"j"}, "jobs_parent (parent=?)"},
+		"the line up":   {store.EndingText, []any{"j"}, "SEARCH j USING INDEX sqlite_autoindex_jobs_1 (id=?)"},
+		"pots":          {store.PotsText, []any{"j"}, "SEARCH p USING PRIMARY KEY (job=?)"},
+		"descendants":   {descendants, args, "jobs_parent (parent=?)"},
+	} {
+		if plan := explain(t, db, test.text, test.args...); !strings.Contains(plan, test.index) || strings.Contains(plan, "SCAN j") || strings.Contains(plan, "SCAN p") {
+			t.Errorf("%s:\n%s", name, plan)
+		}
+	}
+}

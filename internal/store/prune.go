@@ -195,6 +195,9 @@ func (t *tx) pruneTree(root job.ID, ids *[]job.ID) error {
 	if err != nil {
 		return err
 	}
+	if err := t.thaw(FreezeTree, string(root)); err != nil {
+		return err
+	}
 	_, err = t.exec(`DELETE FROM trees WHERE root = $1`, root)
 	return err
 }

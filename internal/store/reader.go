@@ -10,7 +10,7 @@ import (
 // readQueries are the constant queries of the reading side.
 var readQueries = []string{
 	queryJob, queryRecord, queryQueued, queryEvents, queryAllEvents, queryJobEvents, querySlots, queryJournaled,
-	queryOldTrees, queryKept, queryOldestTrees, queryTreeJobs, queryOwners,
+	queryOldTrees, queryKept, queryOldestTrees, queryTreeJobs, queryOwners, queryTree, queryPots, queryFreezes,
 }
 
 // reader is a pool of connections that cannot write.

@@ -15,8 +15,8 @@ import (
 const (
 	recordColumns = `j.id, j.root, j.parent, j.depth, j.owner, j.owner_uid, j.owner_gid, j.owner_groups, j.state, j.attempt,
  j.node, j.epoch, j.cancel_reason, j.cancel_kill, j.idem_key, j.queued, j.prepared, j.started, j.finished, j.settled,
- j.outcome, coalesce(r.result, ''), s.spec, s.envelope`
-	recordTables = ` FROM jobs j JOIN specs s ON s.job = j.id LEFT JOIN results r ON r.job = j.id WHERE j.id = $1`
+ j.outcome, coalesce(r.result, ''), coalesce(b.given, ''), s.spec, s.envelope`
+	recordTables = ` FROM jobs j JOIN specs s ON s.job = j.id LEFT JOIN results r ON r.job = j.id LEFT JOIN budgets b ON b.job = j.id WHERE j.id = $1`
 	queryRecord  = `SELECT ` + recordColumns + recordTables
 	queryJob     = `SELECT ` + recordColumns + `, s.rest, s.stdin` + recordTables
 )
@@ -77,10 +77,11 @@ type scanner interface{ Scan(into ...any) error }
 
 // scanRecord reads one row of queryRecord; more are the columns after those.
 func scanRecord(row scanner, more ...any) (j job.Job, bytes int, err error) {
-	var groups, outcome, result, spec, env string
+	var groups, outcome, result, budget, spec, env string
+	var g given
 	into := []any{&j.ID, &j.Root, &j.Parent, &j.Depth, &j.Owner, &j.OwnerUID, &j.OwnerGID, &groups, &j.State, &j.Attempt,
 		&j.Node, &j.Epoch, &j.CancelReason, &j.CancelKill, &j.IdempotencyKey, &j.Times.Queued, &j.Times.Prepared, &j.Times.Started,
-		&j.Times.Finished, &j.Times.Settled, &outcome, &result, &spec, &env}
+		&j.Times.Finished, &j.Times.Settled, &outcome, &result, &budget, &spec, &env}
 	if err := row.Scan(append(into, more...)...); err != nil {
 		return job.Job{}, 0, err
 	}
@@ -88,7 +89,8 @@ func scanRecord(row scanner, more ...any) (j job.Job, bytes int, err error) {
 		j.Envelope = json.RawMessage(env)
 	}
 	err = errors.Join(decode("owner_groups", groups, &j.Groups), decode("outcome", outcome, &j.Outcome),
-		decode("result", result, &j.Result), decode("spec", spec, &j.Spec))
+		decode("result", result, &j.Result), decode("given", budget, &g), decode("spec", spec, &j.Spec))
+	j.Grants, j.Clamped = g.Grants, g.Clamped
 	return j, len(outcome) + len(result) + len(spec) + len(env), err
 }
 

@@ -12,8 +12,11 @@ var schema1 string
 //go:embed schema/0002.sql
 var schema2 string
 
+//go:embed schema/0003.sql
+var schema3 string
+
 // migrations bring a database from version i to i+1. A released one is never edited.
-var migrations = []string{schema1, schema2}
+var migrations = []string{schema1, schema2, schema3}
 
 // applicationID marks the file as ours ("sbxd"), so that a foreign database is recognised.
 const applicationID = 0x73627864

@@ -12,6 +12,7 @@ import (
 // standing is what the guard of a transition needs to know of a job.
 type standing struct {
 	id, root     job.ID
+	parent       job.ID // "" for a root
 	owner        string
 	uid          uint32
 	state        job.State
@@ -26,8 +27,8 @@ type standing struct {
 // standing reads a job inside the transaction, or sql.ErrNoRows.
 func (t *tx) standing(id job.ID) (s standing, err error) {
 	s.id = id
-	err = t.row(`SELECT root, owner, owner_uid, state, attempt, node, bytes, cancel_reason, cancel_kill, queued, prepared, started, finished, settled
- FROM jobs WHERE id = $1`, []any{id}, &s.root, &s.owner, &s.uid, &s.state, &s.attempt, &s.node, &s.bytes, &s.cancelReason, &s.cancelKill,
+	err = t.row(`SELECT root, parent, owner, owner_uid, state, attempt, node, bytes, cancel_reason, cancel_kill, queued, prepared, started, finished, settled
+ FROM jobs WHERE id = $1`, []any{id}, &s.root, &s.parent, &s.owner, &s.uid, &s.state, &s.attempt, &s.node, &s.bytes, &s.cancelReason, &s.cancelKill,
 		&s.times.Queued, &s.times.Prepared, &s.times.Started, &s.times.Finished, &s.times.Settled)
 	return s, err
 }
@@ -61,8 +62,33 @@ func (t *tx) tell(s standing, nowMS int64, kind string, payload map[string]strin
 	return t.event(s.owner, nowMS, s.id, s.root, kind, payload)
 }
 
-// end moves a job to done, with the counters and the event that go with it. times are final.
-func (t *tx) end(s standing, o job.Outcome, r job.Result, times job.Times) error {
+// end moves a job to done, with the counters, the settling of its budget and the event that go with it. times are
+// final. All ends pass here. The tree is changed first: where several writers share a database that orders them.
+func (t *tx) end(s standing, o job.Outcome, r job.Result, times job.Times, u use) error {
+	ended := max(times.Finished, times.Settled)
+	if _, err := t.exec(`UPDATE trees SET version = version + 1, jobs_live = jobs_live - 1, bytes = bytes + $1,
+ ended = CASE WHEN jobs_live = 1 THEN $2 ELSE 0 END WHERE root = $3`, keptBytes(r), ended, s.root); err != nil {
+		return err
+	}
+	if err := t.checkNoneBelow(s.id); err != nil {
+		return err
+	}
+	if err := t.writeEnd(s, o, r, times); err != nil {
+		return err
+	}
+	if s.state == job.Queued {
+		if err := t.dequeue(s); err != nil {
+			return err
+		}
+	}
+	if err := t.settle(s, u); err != nil {
+		return err
+	}
+	return t.tell(s, ended, string(job.Done), endPayload(o))
+}
+
+// writeEnd writes the terminal record.
+func (t *tx) writeEnd(s standing, o job.Outcome, r job.Result, times job.Times) error {
 	outcome, err := encode(o)
 	if err != nil {
 		return err
@@ -77,20 +103,8 @@ func (t *tx) end(s standing, o job.Outcome, r job.Result, times job.Times) error
 	if err := changed(n, err, s.id); err != nil {
 		return err
 	}
-	if _, err := t.exec(`INSERT INTO results(job, result) VALUES ($1, $2)`, s.id, result); err != nil {
-		return err
-	}
-	if s.state == job.Queued {
-		if err := t.dequeue(s); err != nil {
-			return err
-		}
-	}
-	ended := max(times.Finished, times.Settled)
-	if _, err := t.exec(`UPDATE trees SET version = version + 1, jobs_live = jobs_live - 1, bytes = bytes + $1,
- ended = CASE WHEN jobs_live = 1 THEN $2 ELSE 0 END WHERE root = $3`, keptBytes(r), ended, s.root); err != nil {
-		return err
-	}
-	return t.tell(s, ended, string(job.Done), endPayload(o))
+	_, err = t.exec(`INSERT INTO results(job, result) VALUES ($1, $2)`, s.id, result)
+	return err
 }
 
 // keptBytes is what an ended job keeps on disk beside its spec.

@@ -11,8 +11,10 @@ import (
 
 // Ledger is what all nodes of an installation would share. ledgertest holds its conformance suite.
 type Ledger interface {
-	// Admit stores a queued job durably before it returns, with its event and idempotency key. created is false
-	// when the same caller's key already named a job: that job is returned, or a conflict when the body differs.
+	// Admit stores a queued job durably before it returns, with its event and idempotency key, counted into its tree and
+	// with its grant taken out of its parent's budget: all or nothing. created is false when the same caller's key already
+	// named a job: that job is returned, or a conflict when the body differs. A job gets children while it is
+	// running or waiting, and none any more once it or one above it has a cancel stored.
 	Admit(ctx context.Context, a Admission) (j job.Job, created bool, err error)
 	// Claim moves a queued job to starting for this node and epoch and returns it whole; ErrFenced when it is not
 	// queued any more.
@@ -23,13 +25,15 @@ type Ledger interface {
 	// one whose cancel was stored meanwhile ends as cancelled instead. To starting only Claim leads, to done only
 	// Finish and Cancel.
 	Move(ctx context.Context, m Move) error
-	// Finish moves a job to done with its outcome and result, once; ErrFenced when it already was. Times must say when
-	// it finished or settled.
+	// Finish moves a job to done with its outcome and result, and settles its budget, once; ErrFenced when it already was,
+	// ErrLiveChildren while jobs below it are not done. Times must say when it finished or settled.
 	Finish(ctx context.Context, f Finish) error
-	// Cancel stores the first wish to cancel a job; a queued job is finished at once (ended reports so). The first
-	// reason stays; a later Kill strengthens it. A job that is done is returned as it is.
+	// Cancel stores the first wish to cancel a job; a queued job is finished at once (ended reports so), its grant
+	// refunded. The first reason stays; a later Kill strengthens it. A job that is done is returned as it is. Once a cancel
+	// is stored nothing is admitted below the job.
 	Cancel(ctx context.Context, id job.ID, c Cancel) (j job.Job, ended bool, err error)
 	Reader
+	Trees
 }
 
 // Reader is the read side, on its own connections.
@@ -79,6 +83,8 @@ type Admission struct {
 	// MaxQueuedBytesPerUID bounds the requests of a uid that wait, stdin data and task included; absent (0) means
 	// DefaultQueuedBytesPerUID.
 	MaxQueuedBytesPerUID int64
+	Caps                 TreeCaps
+	Budget               *BudgetAsk // nil: the tree has no budget
 }
 
 // DefaultQueuedBytesPerUID is 256 MiB.
@@ -107,7 +113,14 @@ type Finish struct {
 	From    job.State
 	Outcome job.Outcome
 	Result  job.Result
-	Times   job.Times // zero fields leave what is stored
+	Times   job.Times // zero fields leave what is stored; a job whose Started stays 0 never started and has spent nothing
+	// Measured is what the job itself used, by budget dimension. What is negative or of no known dimension counts as not
+	// given. A reserved dimension that is not given counts as spent whole; a ceiling or the wall clock as not spent.
+	Measured map[string]int64
+	// Reported says that Measured holds the agent's authenticated report, which alone counts for tokens, tool calls and
+	// cost. Without it they count as not spent, or with ChargeUnreported (for jobs that had to report) as spent whole.
+	Reported         bool
+	ChargeUnreported bool
 }
 
 // Cancel is a stored wish.

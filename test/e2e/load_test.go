@@ -34,7 +34,7 @@ func TestTwoHundredJobsThroughEightPlaces(t *testing.T) {
 	}
 	close(next)
 	wg.Wait()
-	waitFor(t, "all containers to go", func() bool { return len(d.Containers()) == 0 })
+	waitFor(t, "all containers but the warm ones to go", func() bool { return len(d.Containers()) <= 2 })
 	after := memory(t, d.Pid())
 	t.Logf("resident memory of the daemon: %d MiB before, %d MiB after %d jobs", before>>20, after>>20, jobs)
 	if after > before+64<<20 {
@@ -45,11 +45,16 @@ func TestTwoHundredJobsThroughEightPlaces(t *testing.T) {
 	if h.Running != 0 || h.Queued != 0 || h.Cleanups != 0 {
 		t.Errorf("%+v", h)
 	}
+	instance := d.Instance()
+	d.Stop()
+	if left := d.Containers(); len(left) > 0 {
+		t.Errorf("containers are left: %v", left)
+	}
 	if left, _ := filepath.Glob(filepath.Join(d.Dir, "run", "slots", "*")); len(left) > 0 {
 		t.Errorf("slot folders are left: %v", left)
 	}
 	for _, controller := range []string{"memory", "pids", "freezer"} {
-		if left, _ := filepath.Glob("/sys/fs/cgroup/" + controller + "/sandboxd-" + d.Instance()[:8] + "/*/job"); len(left) > 0 {
+		if left, _ := filepath.Glob("/sys/fs/cgroup/" + controller + "/sandboxd-" + instance[:8] + "/*/job"); len(left) > 0 {
 			t.Errorf("cgroups are left: %v", left)
 		}
 	}

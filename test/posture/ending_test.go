@@ -19,14 +19,26 @@ func grandchildOnThePipe(t *testing.T, w *world) {
 	}
 }
 
+const ignoringScript = `
+import os, signal, time
+for s in signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD: signal.signal(s, signal.SIG_IGN)
+print("ready", flush=True)
+while True:
+    try:
+        if os.fork() == 0:
+            time.sleep(0.05)
+            os._exit(0)
+    except BlockingIOError: time.sleep(0.01)
+`
+
 func ignoresTerm(t *testing.T, w *world) {
 	w.take(t, 1)
-	id := w.start(t, "--pids", "64", "--timeout", "5m", "--", "sh", "-c", "trap '' TERM INT HUP; echo ready; while :; do sleep 0.05 & done 2>/dev/null")
+	id := w.start(t, "--image", base, "--pids", "64", "--timeout", "5m", "--", "python3", "-c", ignoringScript)
 	p := w.place(t, id)
-	eventually(t, 10*time.Second, "the command is ready", func() bool { return strings.Contains(w.output(id), "ready") })
+	eventually(t, 10*time.Second, "the command is ready", func() bool { return strings.Contains(w.output(t, id), "ready") })
 	var e end
 	took := timed(func() {
-		w.d.Must("cancel", id)
+		w.must(t, "cancel", id)
 		e = w.await(t, id)
 	})
 	expectEnd(t, e, "cancelled", "by_caller")
@@ -47,8 +59,8 @@ func stopped(t *testing.T, w *world) {
 func trapsTerm(t *testing.T, w *world) {
 	w.take(t, 1)
 	id := w.start(t, "--", "sh", "-c", "trap 'echo trapped; exit 0' TERM; echo ready; while :; do sleep 0.1; done")
-	eventually(t, 20*time.Second, "the command is ready", func() bool { return strings.Contains(w.output(id), "ready") })
-	w.d.Must("cancel", id)
+	eventually(t, 20*time.Second, "the command is ready", func() bool { return strings.Contains(w.output(t, id), "ready") })
+	w.must(t, "cancel", id)
 	e := w.await(t, id)
 	expectEnd(t, e, "cancelled", "by_caller")
 	if !strings.Contains(e.output, "trapped") || e.RunExit == 0 || e.StatusExit == 0 {

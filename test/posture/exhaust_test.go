@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // killWithin is how long the end of a job may take after a kill.
@@ -41,8 +39,8 @@ func forkBomb(t *testing.T, w *world) {
 	if most > 128 {
 		t.Errorf("%d processes at a limit of 128", most)
 	}
-	if !strings.Contains(w.output(id), "Resource temporarily unavailable") && !strings.Contains(w.output(id), "can't fork") {
-		t.Errorf("no word of a fork that failed: %.300q", w.output(id))
+	if !strings.Contains(w.output(t, id), "Resource temporarily unavailable") && !strings.Contains(w.output(t, id), "can't fork") {
+		t.Errorf("no word of a fork that failed: %.300q", w.output(t, id))
 	}
 	began := time.Now()
 	w.kill(t, id)
@@ -399,6 +397,11 @@ func socketFlood(t *testing.T, w *world, command string) {
 		}
 	}
 	over := w.job(t, id).Outcome != nil
+	if over {
+		if e := w.await(t, id); e.Reason != "oom" || !e.OOMKilled {
+			t.Errorf("ended %+v\n%.500s", e.Outcome, e.output)
+		}
+	}
 	w.kill(t, id)
 	t.Logf("sockets held %d MiB at most; the job was ended for it: %v", most/mib, over)
 	if most > 64*mib && !over {
@@ -445,14 +448,4 @@ func slicesAll(lines []line, f func(line) bool) bool {
 		}
 	}
 	return len(lines) > 0
-}
-
-// diskUsed is what is used of the file system that holds the state of engine and daemon.
-func diskUsed(t *testing.T) int64 {
-	t.Helper()
-	var st unix.Statfs_t
-	if err := unix.Statfs("/var/lib", &st); err != nil {
-		t.Fatal(err)
-	}
-	return int64(st.Blocks-st.Bfree) * st.Bsize
 }

@@ -3,7 +3,6 @@ package posture_test
 import (
 	"archive/tar"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
-	"sandboxd/api"
 	"sandboxd/test/harness"
 )
 
@@ -47,9 +46,10 @@ func imageName(what string) string {
 func hostileImages() []image {
 	out := []image{
 		{name: imageName("suid"), layers: nil}, // filled by loadImages: it needs the probe
-		{name: imageName("user0"), config: map[string]any{"User": "0"}, layers: [][]file{rootNames()}},
+		{name: imageName("user0"), config: map[string]any{"User": "0"}},
+		{name: imageName("usernames"), config: map[string]any{"User": "0"}, layers: [][]file{rootNames(false)}},
 		{name: imageName("userhuge"), config: map[string]any{"User": "4294967296:4294967296"}},
-		{name: imageName("username"), config: map[string]any{"User": "evil:root"}, layers: [][]file{rootNames()}},
+		{name: imageName("username"), config: map[string]any{"User": "evil:root"}, layers: [][]file{rootNames(true)}},
 		{name: imageName("config"), config: map[string]any{
 			"Env":        []string{"LD_PRELOAD=/evil.so", "GODEBUG=gctrace=1", "PATH=/evil", "HOME=/root", "GOMEMLIMIT=1", "SANDBOXD_JOB=x", "HOSTNAME=evil"},
 			"Entrypoint": []string{"/probe", "status"}, "StopSignal": "SIGSTOP", "WorkingDir": "/proc/self/fd/8", "OnBuild": []string{"RUN evil"},
@@ -83,15 +83,17 @@ func hostileImages() []image {
 	return out
 }
 
-// rootNames names root after every slot uid, and puts it into group 0 by those names.
-func rootNames() []file {
+// rootNames names root after every slot uid and puts it into group 0 by those names; and names group 0 after every gid.
+func rootNames(groups bool) []file {
 	var passwd, group strings.Builder
 	var members []string
 	passwd.WriteString("root:x:0:0:root:/root:/bin/sh\nevil:x:0:0:evil:/root:/bin/sh\n")
 	for uid := firstUID; uid < firstUID+slotUIDs; uid += slotStride {
 		fmt.Fprintf(&passwd, "%d:x:0:0:evil:/root:/bin/sh\n", uid)
 		fmt.Fprintf(&passwd, "u%d:x:%d:0:evil:/root:/bin/sh\n", uid, uid)
-		fmt.Fprintf(&group, "%d:x:0:\n", uid)
+		if groups {
+			fmt.Fprintf(&group, "%d:x:0:\n", uid)
+		}
 		members = append(members, "u"+strconv.Itoa(int(uid)), strconv.Itoa(int(uid)))
 	}
 	fmt.Fprintf(&group, "root:x:0:%s\nevil:x:0:\n", strings.Join(members, ","))
@@ -150,7 +152,7 @@ func loadImages(t *testing.T, images []image) {
 // refusedImage: the request is denied for its image, with a word that says why, and nothing is made of it.
 func refusedImage(t *testing.T, w *world, name, why string) {
 	t.Helper()
-	o := w.d.Sbx("run", "--image", name, "--", "/probe", "ids")
+	o := w.sbx(t, "run", "--image", name, "--", "/probe", "ids")
 	if o.Code != 120 || !strings.Contains(o.Stderr, why) || o.Stdout != "" {
 		t.Errorf("%s: exit %d, want 120 and %q\n%s%.400s", name, o.Code, why, o.Stdout, o.Stderr)
 	}
@@ -208,9 +210,13 @@ func imageVolumes(t *testing.T, w *world) {
 }
 
 func imageUser(t *testing.T, w *world) {
-	for _, name := range []string{"user0", "userhuge", "username"} {
+	for _, name := range []string{"user0", "usernames", "userhuge", "username"} {
 		e := w.run(t, "--image", imageName(name), "--", "/probe", "ids")
 		lines := linesOf(e.output)
+		// A group of the image that is called like the slot's gid means another gid to the engine; then the gate sees it.
+		if e.Reason == "gate_failed" && strings.Contains(e.Detail, "Groups") && len(lines) == 0 {
+			continue
+		}
 		expectEnd(t, e, "success", "")
 		first, _, _ := strings.Cut(find(t, lines, "uid").Detail, " ")
 		n, err := strconv.ParseUint(first, 10, 32)
@@ -256,7 +262,7 @@ func imageConfig(t *testing.T, w *world) {
 	}
 	c := inspect(t, p.container)
 	for field, want := range map[string]string{
-		"Config.Entrypoint": `["/sbx/bin/sbx-init"]`, "Config.WorkingDir": `"/"`, "Config.StopSignal": `"SIGKILL"`, "Config.Healthcheck": `{"Test":["NONE"]}`,
+		"Config.Entrypoint": `["/sbx/bin/sbx-init"]`, "Config.WorkingDir": `"/"`, "Config.StopSignal": `"SIGKILL"`, "Config.Healthcheck.Test": `["NONE"]`,
 		"Config.OnBuild": "null", "Config.Tty": "false", "Config.OpenStdin": "false", "Config.Domainname": `""`, "Config.Hostname": `"sandbox"`,
 		"Config.Labels.sandboxd.job": `"` + id + `"`, "Config.Labels.sandboxd.instance": `"` + w.d.Instance() + `"`, "HostConfig.PortBindings": "null",
 	} {
@@ -341,16 +347,14 @@ func TestTagMovedBetweenAdmissionAndStart(t *testing.T) {
 	if l := find(t, linesOf(d.Sbx("logs", id).Stdout), "/mark"); l.Detail != "old" {
 		t.Errorf("the job saw %q, want the image its tag named when it was admitted", l.Detail)
 	}
-	var jobs []api.Job
+	var jobs []inspected
 	d.JSON(&jobs, "inspect", id)
 	if jobs[0].ImageID != old {
 		t.Errorf("the record says %s, want %s", jobs[0].ImageID, old)
 	}
+	time.Sleep(1100 * time.Millisecond) // a name's id is believed for a second
 	o := d.Must("run", "--image", name, "--", "/probe", "read", "/mark")
 	if l := find(t, linesOf(o.Stdout), "/mark"); l.Detail != "new" {
 		t.Errorf("a later job saw %q, want the new image", l.Detail)
 	}
 }
-
-// keysOf is for messages.
-func keysOf[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

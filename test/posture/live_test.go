@@ -63,7 +63,7 @@ func TestLiveContainer(t *testing.T) {
 	}
 	id := w.start(t, "--task", task)
 	p := w.place(t, id)
-	eventually(t, killWithin, "the job has its stdin", func() bool { return strings.Contains(w.output(id), canary+"-stdin") })
+	eventually(t, killWithin, "the job has its stdin", func() bool { return strings.Contains(w.output(t, id), canary+"-stdin") })
 	c := inspect(t, p.container)
 
 	t.Run("record", func(t *testing.T) { liveRecord(t, w, c, p, id) })

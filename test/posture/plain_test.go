@@ -2,6 +2,7 @@ package posture_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sandboxd/test/harness"
 )
 
 const (
@@ -46,10 +49,27 @@ func (w *world) runPlain() (end, error) {
 		"create /x /etc/x /dev/x /proc/x /sys/x /root/x /sbx/x /sbx/bin/x /sbx/slot/x /mnt/x /mnt/probe/x /workspace/x /data/x /bin/x /home/x",
 		"overwrite /proc/self/exe /sbx/bin/sbx-init /sbx/bin/sbx /sbin/docker-init /bin/busybox", "reach "+strings.Join(addresses, " "), "queues",
 	)
-	id := strings.TrimSpace(w.d.Must(w.flags(words)...).Stdout)
-	w.d.Sbx("wait", id)
-	w.d.JSON(&e.Result, "result", "--json", id)
-	e.output = w.output(id)
+	o, err := w.command(w.flags(words)...)
+	if err != nil || o.Code != 0 {
+		return e, fmt.Errorf("the plain container: %w %s", err, o.Stderr)
+	}
+	id := strings.TrimSpace(o.Stdout)
+	for _, step := range []struct {
+		args []string
+		into func(harness.Output) error
+	}{
+		{[]string{"wait", id}, func(harness.Output) error { return nil }},
+		{[]string{"result", "--json", id}, func(o harness.Output) error { return json.Unmarshal([]byte(o.Stdout), &e.Result) }},
+		{[]string{"logs", id}, func(o harness.Output) error { e.output = o.Stdout + o.Stderr; return nil }},
+	} {
+		o, err := w.command(step.args...)
+		if err == nil {
+			err = step.into(o)
+		}
+		if err != nil {
+			return e, fmt.Errorf("the plain container: %s: %w", step.args[0], err)
+		}
+	}
 	if e.Status != "success" {
 		return e, fmt.Errorf("the plain container ended %s %s %s\n%s", e.Status, e.Reason, e.Detail, e.output)
 	}

@@ -3,6 +3,7 @@ package posture_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -102,14 +103,20 @@ func probeDir(t *testing.T) string {
 	if err := os.WriteFile(filepath.Join(dir, "calls.json"), text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for d := dir; d != "/"; d = filepath.Dir(d) { // a job reads it as others do
+	openUp(t, dir)
+	return dir
+}
+
+// openUp lets others read a folder of the test, as a job does.
+func openUp(t *testing.T, dir string) {
+	t.Helper()
+	for d := dir; d != "/"; d = filepath.Dir(d) {
 		if st, err := os.Stat(d); err == nil && st.Mode()&0o005 != 0o005 {
 			if err := os.Chmod(d, st.Mode()|0o005); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	return dir
 }
 
 // take waits until so many containers may be made, and gives them back at the end of the test.
@@ -127,10 +134,13 @@ type end struct {
 	output string
 }
 
-// run runs a job to its end. The arguments are those of sbx run from its flags on; the image is tiny where none is given.
+// run runs a job to its end, in a place of its own: not to be called by a row that has taken places. The arguments are those of sbx run from its flags on; the image is tiny where none is given.
 func (w *world) run(t *testing.T, args ...string) end {
 	t.Helper()
-	w.take(t, 1)
+	if err := w.slots.Acquire(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	defer w.slots.Release(1)
 	return w.await(t, w.start(t, args...))
 }
 
@@ -143,7 +153,47 @@ func (w *world) probe(t *testing.T, args ...string) end {
 // start submits a job and returns its id. Call take before.
 func (w *world) start(t *testing.T, args ...string) string {
 	t.Helper()
-	return strings.TrimSpace(w.d.Must(w.flags(args)...).Stdout)
+	return strings.TrimSpace(w.must(t, w.flags(args)...).Stdout)
+}
+
+// sbx runs sbx for a row: a failure of it is the row's, not the daemon's whole test.
+func (w *world) sbx(t *testing.T, args ...string) harness.Output {
+	t.Helper()
+	o, err := w.command(args...)
+	if err != nil {
+		t.Fatalf("sbx %q: %v", args, err)
+	}
+	return o
+}
+
+func (w *world) command(args ...string) (harness.Output, error) {
+	ctx, stop := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer stop()
+	cmd := w.d.Command(ctx, args...)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && ctx.Err() == nil {
+		err = nil
+	}
+	return harness.Output{Stdout: out.String(), Stderr: errs.String(), Code: cmd.ProcessState.ExitCode()}, err
+}
+
+func (w *world) must(t *testing.T, args ...string) harness.Output {
+	t.Helper()
+	o := w.sbx(t, args...)
+	if o.Code != 0 {
+		t.Fatalf("sbx %q exited %d\n%s%s", args, o.Code, o.Stdout, o.Stderr)
+	}
+	return o
+}
+
+func (w *world) json(t *testing.T, v any, args ...string) {
+	t.Helper()
+	if o := w.sbx(t, args...); json.Unmarshal([]byte(o.Stdout), v) != nil {
+		t.Fatalf("sbx %q: no JSON of the kind: %.1000s%s", args, o.Stdout, o.Stderr)
+	}
 }
 
 func (w *world) flags(args []string) []string {
@@ -157,18 +207,19 @@ func (w *world) flags(args []string) []string {
 // await waits for the end of a job.
 func (w *world) await(t *testing.T, id string) end {
 	t.Helper()
-	w.d.Sbx("wait", id)
+	w.sbx(t, "wait", id)
 	var e end
-	w.d.JSON(&e.Result, "result", "--json", id)
+	w.json(t, &e.Result, "result", "--json", id)
 	if e.Status == "" {
 		t.Fatalf("job %s has no status", id)
 	}
-	e.output = w.output(id)
+	e.output = w.output(t, id)
 	return e
 }
 
-func (w *world) output(id string) string {
-	o := w.d.Sbx("logs", id)
+func (w *world) output(t *testing.T, id string) string {
+	t.Helper()
+	o := w.sbx(t, "logs", id)
 	return o.Stdout + o.Stderr
 }
 
@@ -176,26 +227,32 @@ func (w *world) output(id string) string {
 func (w *world) awaitLine(t *testing.T, id, call string) []line {
 	t.Helper()
 	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		lines := linesOf(w.output(id))
+		lines := linesOf(w.output(t, id))
 		if slices.ContainsFunc(lines, func(l line) bool { return l.Call == call }) {
 			return lines
 		}
 		if j := w.job(t, id); j.Outcome != nil {
-			t.Fatalf("the job ended before it said %q: %+v\n%s", call, *j.Outcome, w.output(id))
+			t.Fatalf("the job ended before it said %q: %+v\n%s", call, *j.Outcome, w.output(t, id))
 		}
 	}
-	t.Fatalf("the job did not say %q:\n%s", call, w.output(id))
+	t.Fatalf("the job did not say %q:\n%s", call, w.output(t, id))
 	return nil
 }
 
-func (w *world) job(t *testing.T, id string) api.Job {
+// inspected is a job as sbx inspect shows it: with its whole result, once it has one.
+type inspected struct {
+	api.Job
+	Result json.RawMessage `json:"result"`
+}
+
+func (w *world) job(t *testing.T, id string) inspected {
 	t.Helper()
-	var jobs []api.Job
-	w.d.JSON(&jobs, "inspect", id)
+	var jobs []inspected
+	w.json(t, &jobs, "inspect", id)
 	return jobs[0]
 }
 
-func (w *world) kill(t *testing.T, id string) { t.Helper(); w.d.Must("cancel", "--kill", id) }
+func (w *world) kill(t *testing.T, id string) { t.Helper(); w.must(t, "cancel", "--kill", id) }
 
 // place is where a running job is on the host.
 type place struct {
@@ -225,9 +282,14 @@ func (w *world) place(t *testing.T, id string) place {
 			t.Fatal(err)
 		}
 		p := place{container: j.Slot.ContainerID, uid: j.Slot.UID, cgroups: evidence.Cgroups}
-		p.init, _ = strconv.Atoi(strings.TrimSpace(docker(t, "inspect", "-f", "{{.State.Pid}}", p.container)))
-		pids := strings.Fields(read(t, filepath.Join(p.cgroups["pids"], "job/cgroup.procs")))
-		if p.init == 0 || len(pids) == 0 {
+		out, err := exec.Command("docker", "inspect", "-f", "{{.State.Pid}}", p.container).Output()
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		p.init, _ = strconv.Atoi(strings.TrimSpace(string(out)))
+		text, err = os.ReadFile(filepath.Join(p.cgroups["pids"], "job/cgroup.procs"))
+		pids := strings.Fields(string(text))
+		if p.init == 0 || err != nil || len(pids) == 0 {
 			continue
 		}
 		p.pid, _ = strconv.Atoi(pids[0])

@@ -192,10 +192,9 @@ func idempotencyConcurrent(t *testing.T, l store.Ledger) {
 }
 
 func children(t *testing.T, l store.Ledger) {
-	root := Admit(t, l, NewJob(t, 1000))
-	Bring(t, l, root, job.Running)
-	child := Admit(t, l, NewChild(t, root))
-	Admit(t, l, NewChild(t, child))
+	root := running(t, l, NewJob(t, 1000))
+	child := running(t, l, NewChild(t, root))
+	grandchild := Admit(t, l, NewChild(t, child))
 	for name, f := range map[string]store.Filter{"of the tree": {Root: root.ID}, "of the owner": {}} {
 		if n := len(list(t, l, store.Viewer{Principal: root.Owner}, f)); n != 3 {
 			t.Errorf("%d jobs %s, want 3", n, name)
@@ -205,15 +204,14 @@ func children(t *testing.T, l store.Ledger) {
 		t.Errorf("children of the root: %d jobs", len(got))
 	}
 
-	if err := l.Finish(t.Context(), Success(root, job.Running)); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := l.Admit(t.Context(), Admission(NewChild(t, root))); job.CodeOf(err) != job.CodeConflict {
-		t.Errorf("a child of an ended job: %v", err)
-	}
 	stranger := NewChild(t, child)
 	stranger.Owner = "uid:1001"
 	if _, _, err := l.Admit(t.Context(), Admission(stranger)); job.CodeOf(err) != job.CodeConflict {
 		t.Errorf("a child of another owner's job: %v", err)
+	}
+	mustCancel(t, l, grandchild, store.Cancel{Reason: job.ReasonByCaller, NowMS: Start})
+	done(t, l, child)
+	if _, _, err := l.Admit(t.Context(), Admission(NewChild(t, child))); job.CodeOf(err) != job.CodeConflict {
+		t.Errorf("a child of an ended job: %v", err)
 	}
 }

@@ -116,9 +116,11 @@ func jobsResolveDescendants(t *testing.T, l store.Ledger) {
 func deepTree(t *testing.T, l store.Ledger) {
 	j := NewJob(t, 1000)
 	chain := []job.Job{Admit(t, l, j)}
+	Bring(t, l, j, job.Running)
 	for depth := range 16 {
 		j = NewChild(t, chain[depth])
 		chain = append(chain, Admit(t, l, j))
+		Bring(t, l, j, job.Running)
 	}
 	for depth, j := range chain {
 		if got := list(t, l, store.Viewer{Job: j.ID}, store.Filter{}); len(got) != len(chain)-depth {

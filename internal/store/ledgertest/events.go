@@ -83,3 +83,22 @@ func eventsOfALife(t *testing.T, l store.Ledger) {
 		t.Errorf("one event after 2: %+v, %v", got, err)
 	}
 }
+
+func toldBeside(t *testing.T, l store.Ledger) {
+	j := Admit(t, l, NewJob(t, 1000))
+	say := map[string]string{"percent": "75"}
+	if err := l.Tell(t.Context(), j.ID, "budget_warning", say, Start+7); err != nil {
+		t.Fatal(err)
+	}
+	got := events(t, l, store.Viewer{Job: j.ID})
+	want := store.Event{Seq: 2, Owner: j.Owner, TimeMS: Start + 7, Job: j.ID, Root: j.ID, Type: "budget_warning", Payload: say}
+	if len(got) != 2 || !cmp.Equal(got[1], want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if err := l.Tell(t.Context(), NewJob(t, 1).ID, "budget_warning", nil, Start); job.CodeOf(err) != job.CodeNotFound {
+		t.Errorf("of an unknown job: %v", err)
+	}
+	if l.Tell(t.Context(), j.ID, "", nil, Start) == nil || l.Tell(t.Context(), j.ID, "x", nil, 0) == nil {
+		t.Error("told without a kind or a time")
+	}
+}

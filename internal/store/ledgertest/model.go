@@ -3,7 +3,6 @@ package ledgertest
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -18,31 +17,42 @@ type Reopenable interface {
 	Reopen() error
 }
 
-// RunModel does what it likes to a ledger, legal or not, and compares it with a model of its contract: the job of each step
-// after it, all that can be read after a reopening and at the end.
+// RunModel does what it likes to a ledger, legal or not, and compares it with a model of its contract: the job of each
+// step, its tree and the budgets of that after it, all that can be read after a reopening and at the end. At last it ends
+// what lives, children first, and looks whether the books balance.
 // open returns an empty ledger that is closed at the end of the test it was made for.
 func RunModel(t *testing.T, open func(*rapid.T) Reopenable) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{t: t, ledger: open(rt), jobs: map[job.ID]*modelJob{}}
-		rt.Repeat(map[string]func(*rapid.T){
-			"admit":   m.admit,
-			"child":   m.child,
-			"claim":   m.claim,
-			"move":    m.move,
-			"unclaim": m.unclaim,
-			"finish":  m.finish,
-			"cancel":  m.cancel,
-			"reopen":  m.reopen,
-			"":        m.checkTouched,
-		})
+		for range 3 {
+			rt.Repeat(map[string]func(*rapid.T){
+				"admit":   m.admit,
+				"child":   m.child,
+				"run":     m.run,
+				"use":     m.use,
+				"claim":   m.claim,
+				"move":    m.move,
+				"unclaim": m.unclaim,
+				"finish":  m.finish,
+				"cancel":  m.cancel,
+				"freeze":  m.freeze,
+				"reopen":  m.reopen,
+				"":        m.checkTouched,
+			})
+		}
 		m.check(rt)
+		m.drain(rt)
 	})
 }
 
 // modelJob is what the contract says of a job.
 type modelJob struct {
 	job.Job
-	ended job.Status
+	ended   job.Status
+	started bool // its command was handed over
+	parent  *modelJob
+	tree    *modelTree
+	budget  *modelBudget // nil: none
 }
 
 type model struct {
@@ -51,38 +61,27 @@ type model struct {
 	order   []job.ID  // as admitted
 	touched *modelJob // by the last step
 	jobs    map[job.ID]*modelJob
+	trees   []*modelTree
+	frozen  *store.Freeze
 }
 
 func (m *model) pick(rt *rapid.T) *modelJob {
-	if len(m.order) == 0 {
-		rt.Skip("no job yet")
+	return m.pickOf(rt, func(*modelJob) bool { return true })
+}
+
+// pickOf picks among the jobs of a kind.
+func (m *model) pickOf(rt *rapid.T, kind func(*modelJob) bool) *modelJob {
+	var of []*modelJob
+	for _, id := range m.order {
+		if j := m.jobs[id]; kind(j) {
+			of = append(of, j)
+		}
 	}
-	m.touched = m.jobs[rapid.SampledFrom(m.order).Draw(rt, "job")]
+	if len(of) == 0 {
+		rt.Skip("no job of the kind yet")
+	}
+	m.touched = of[rapid.IntRange(0, len(of)-1).Draw(rt, "job")]
 	return m.touched
-}
-
-func (m *model) add(rt *rapid.T, j job.Job) {
-	if _, created, err := m.ledger.Ledger().Admit(context.Background(), Admission(j)); err != nil || !created {
-		rt.Fatalf("admit: %v, %v", created, err)
-	}
-	m.touched = &modelJob{Job: j}
-	m.jobs[j.ID], m.order = m.touched, append(m.order, j.ID)
-}
-
-func (m *model) admit(rt *rapid.T) {
-	m.add(rt, NewJob(m.t, rapid.Uint32Range(1, 3).Draw(rt, "uid")))
-}
-
-func (m *model) child(rt *rapid.T) {
-	parent := m.pick(rt)
-	c := NewChild(m.t, parent.Job)
-	if parent.State != job.Done {
-		m.add(rt, c)
-		return
-	}
-	if _, _, err := m.ledger.Ledger().Admit(context.Background(), Admission(c)); job.CodeOf(err) != job.CodeConflict {
-		rt.Fatalf("a child of an ended job: %v", err)
-	}
 }
 
 // fenced compares an error with what the model expects of a guard.
@@ -95,14 +94,22 @@ func fenced(rt *rapid.T, err error, holds bool) {
 	}
 }
 
-func (m *model) claim(rt *rapid.T) {
-	j := m.pick(rt)
+func (m *model) claim(rt *rapid.T) { m.claimOne(rt, m.pick(rt)) }
+
+func (m *model) claimOne(rt *rapid.T, j *modelJob) {
 	holds := j.State == job.Queued
 	_, err := m.ledger.Ledger().Claim(context.Background(), j.ID, store.Claim{Node: Node, Epoch: 1, NowMS: Start})
 	fenced(rt, err, holds)
 	if holds {
 		j.State = job.Starting
 	}
+}
+
+// run leads a queued job to running, so that trees grow.
+func (m *model) run(rt *rapid.T) {
+	j := m.pickOf(rt, func(j *modelJob) bool { return j.State == job.Queued })
+	m.claimOne(rt, j)
+	m.moveOne(rt, j, j.Attempt, job.Starting, job.Running)
 }
 
 func drawState(rt *rapid.T, label string, from []job.State) job.State {
@@ -113,14 +120,17 @@ func (m *model) move(rt *rapid.T) {
 	j := m.pick(rt)
 	from := drawState(rt, "from", []job.State{j.State, job.Starting, job.Running})
 	to := drawState(rt, "to", []job.State{job.Running, job.Waiting, job.Finishing})
-	attempt := rapid.SampledFrom([]int{j.Attempt, j.Attempt + 1}).Draw(rt, "attempt")
 	if job.CheckTransition(from, to) != nil {
 		rt.Skip("not legal")
 	}
+	m.moveOne(rt, j, rapid.SampledFrom([]int{j.Attempt, j.Attempt + 1}).Draw(rt, "attempt"), from, to)
+}
+
+func (m *model) moveOne(rt *rapid.T, j *modelJob, attempt int, from, to job.State) {
 	holds := j.State == from && attempt == j.Attempt
 	fenced(rt, m.ledger.Ledger().Move(context.Background(), store.Move{ID: j.ID, Attempt: attempt, From: from, To: to, NowMS: Start}), holds)
 	if holds {
-		j.State = to
+		j.State, j.started = to, j.started || to == job.Running
 	}
 }
 
@@ -130,14 +140,19 @@ func (m *model) unclaim(rt *rapid.T) {
 	fenced(rt, m.ledger.Ledger().Move(context.Background(), store.Move{ID: j.ID, Attempt: j.Attempt, From: job.Starting, To: job.Queued, NowMS: Start}), holds)
 	switch {
 	case holds && j.CancelReason != "":
-		m.end(j, job.Cancelled)
+		m.end(j, job.Cancelled, store.Finish{})
 	case holds:
 		j.State, j.Attempt = job.Queued, j.Attempt+1
 	}
 }
 
-func (m *model) end(j *modelJob, s job.Status) {
+// end is what every end of a job changes.
+func (m *model) end(j *modelJob, s job.Status, f store.Finish) {
 	j.State, j.ended = job.Done, s
+	j.tree.live--
+	if j.budget != nil {
+		j.settle(f)
+	}
 }
 
 func (m *model) finish(rt *rapid.T) {
@@ -146,12 +161,24 @@ func (m *model) finish(rt *rapid.T) {
 	if from == job.Done {
 		rt.Skip("not legal")
 	}
+	m.finishOne(rt, j, from)
+}
+
+func (m *model) finishOne(rt *rapid.T, j *modelJob, from job.State) {
 	f := Success(j.Job, from)
 	f.Attempt = j.Attempt
+	j.drawReport(rt, &f)
+	err := m.ledger.Ledger().Finish(context.Background(), f)
+	if j.State == from && j.liveChild() != nil {
+		if !errors.Is(err, store.ErrLiveChildren) {
+			rt.Fatalf("with a live child: %v", err)
+		}
+		return
+	}
 	holds := j.State == from
-	fenced(rt, m.ledger.Ledger().Finish(context.Background(), f), holds)
+	fenced(rt, err, holds)
 	if holds {
-		m.end(j, job.Success)
+		m.end(j, job.Success, f)
 	}
 }
 
@@ -173,77 +200,6 @@ func (m *model) cancel(rt *rapid.T) {
 	}
 	j.CancelKill = j.CancelKill || c.Kill
 	if j.State == job.Queued {
-		m.end(j, job.Cancelled)
-	}
-}
-
-func (m *model) reopen(rt *rapid.T) {
-	if err := m.ledger.Reopen(); err != nil {
-		rt.Fatal(err)
-	}
-	m.check(rt)
-}
-
-func (m *model) checkTouched(rt *rapid.T) {
-	if m.touched != nil {
-		m.checkJob(rt, m.ledger.Ledger(), m.touched)
-	}
-}
-
-// checkJob compares one job with the model.
-func (m *model) checkJob(rt *rapid.T, l store.Ledger, want *modelJob) {
-	got, err := l.Job(context.Background(), want.ID)
-	if err != nil || got.State != want.State || got.Attempt != want.Attempt || got.CancelReason != want.CancelReason || got.CancelKill != want.CancelKill {
-		rt.Fatalf("job %s is %s/%d/%q/%v, want %s/%d/%q/%v: %v", want.ID, got.State, got.Attempt, got.CancelReason, got.CancelKill,
-			want.State, want.Attempt, want.CancelReason, want.CancelKill, err)
-	}
-	if (got.Outcome != nil) != (want.State == job.Done) || got.Outcome != nil && got.Outcome.Status != want.ended {
-		rt.Fatalf("job %s has outcome %+v, want %q", want.ID, got.Outcome, want.ended)
-	}
-}
-
-// check compares all reads with the model.
-func (m *model) check(rt *rapid.T) {
-	l := m.ledger.Ledger()
-	var queued, live []job.ID
-	byState := map[job.State]int{}
-	for _, id := range m.order {
-		want := m.jobs[id]
-		byState[want.State]++
-		if want.State == job.Queued {
-			queued = append(queued, id)
-		} else if want.State.Live() {
-			live = append(live, id)
-		}
-		m.checkJob(rt, l, want)
-	}
-	m.checkLists(rt, l, queued, live, byState)
-}
-
-func (m *model) checkLists(rt *rapid.T, l store.Ledger, queued, live []job.ID, byState map[job.State]int) {
-	q, err := l.Queued(context.Background())
-	var got []job.ID
-	for _, item := range q {
-		got = append(got, item.ID)
-	}
-	slices.Sort(queued)
-	if err != nil || !slices.Equal(got, queued) {
-		rt.Fatalf("queue %v, want %v: %v", got, queued, err)
-	}
-	u, err := l.Unfinished(context.Background(), Node)
-	gotLive := ids(u)
-	slices.Sort(gotLive)
-	slices.Sort(live)
-	if err != nil || !slices.Equal(gotLive, live) && len(live) > 0 {
-		rt.Fatalf("unfinished %v, want %v: %v", gotLive, live, err)
-	}
-	c, err := l.Counts(context.Background())
-	if err != nil || c.Total != len(m.order) {
-		rt.Fatalf("counts %+v: %v", c, err)
-	}
-	for s, n := range byState {
-		if c.ByState[s] != n {
-			rt.Fatalf("counts %+v, want %v", c, byState)
-		}
+		m.end(j, job.Cancelled, store.Finish{})
 	}
 }

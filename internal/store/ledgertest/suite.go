@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"maps"
 	"testing"
 
 	"sandboxd/internal/store"
@@ -11,7 +12,7 @@ type Open[T any] func(t *testing.T) T
 
 // RunLedger holds a ledger to its contract.
 func RunLedger(t *testing.T, open Open[store.Ledger]) {
-	for name, test := range map[string]func(*testing.T, store.Ledger){
+	tests := map[string]func(*testing.T, store.Ledger){
 		"an admitted job is returned whole":                  admitWhole,
 		"an admission that only a fault can make is refused": admitFaults,
 		"bounds of the queue are exact":                      queueBounds,
@@ -38,13 +39,16 @@ func RunLedger(t *testing.T, open Open[store.Ledger]) {
 		"references resolve":                                 resolve,
 		"events of an owner have no gaps":                    eventsWithoutGaps,
 		"events tell the life of a job":                      eventsOfALife,
+		"an event beside those of the life":                  toldBeside,
 		"a job lists itself and its descendants":             jobsListDescendants,
 		"a job resolves itself and its descendants":          jobsResolveDescendants,
 		"a job is told of itself and its descendants":        eventsOfDescendants,
 		"a tree of 16 edges is seen to its end":              deepTree,
 		"counts":                                             counts,
 		"a context that ended before writes nothing":         deadContext,
-	} {
+	}
+	maps.Copy(tests, treeTests)
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, open(t))

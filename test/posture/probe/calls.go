@@ -67,14 +67,15 @@ func one(args []string) {
 		thread <- syscall.Gettid()
 		done <- make1(c, a)
 	}()
-	task := fmt.Sprintf("/proc/self/task/%d", <-thread)
+	stat := fmt.Sprintf("/proc/self/task/%d/stat", <-thread)
 	for {
 		select {
 		case gave := <-done:
 			fmt.Println(gave)
 			return
 		case <-time.After(5 * time.Millisecond):
-			if _, err := os.Lstat(task); err != nil {
+			// The first thread of a process stays as a zombie.
+			if text, err := os.ReadFile(stat); err != nil || strings.Contains(string(text), ") Z ") {
 				fmt.Println(killed)
 				os.Exit(0)
 			}

@@ -10,8 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const readMost = 4096
-
 // readAll reads files, and lists folders.
 func readAll(paths []string) {
 	for _, path := range paths {

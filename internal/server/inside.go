@@ -1,0 +1,57 @@
+package server
+
+import (
+	"context"
+	"sync"
+
+	"sandboxd/api"
+	"sandboxd/internal/job"
+)
+
+// What holds for requests from inside a job.
+
+// show makes a job fit for its viewer. To a job, paths are those in the container, and what belongs to the host (slot,
+// place among everybody's jobs) is left out.
+func (x *exchange) show(j api.Job) api.Job {
+	if x.caller.Job == "" {
+		return j
+	}
+	if j.Workspace != nil {
+		j.Workspace = &api.Workspace{Path: "/workspace", Mode: j.Workspace.Mode}
+	}
+	mounts := j.Mounts
+	j.Mounts = nil
+	for _, m := range mounts {
+		j.Mounts = append(j.Mounts, api.Mount{Source: "/mnt/" + m.Name, Name: m.Name})
+	}
+	j.Slot, j.Position = nil, 0
+	return j
+}
+
+// showHealth leaves out what tells a job of others.
+func (x *exchange) showHealth(h api.Health) api.Health {
+	if x.caller.Job == "" {
+		return h
+	}
+	return api.Health{Status: h.Status, Engine: api.EngineHealth{Up: h.Engine.Up}, Jobs: h.Jobs}
+}
+
+// notItself refuses what a job may do to its descendants only.
+func (x *exchange) notItself(j job.Job, text string) error {
+	if j.ID != x.caller.Job {
+		return nil
+	}
+	return job.Errorf(job.CodeForbidden, "ref", "%s", text)
+}
+
+// blocks tells the waiter that the caller, if it is a job, waits for another one. The caller is answered after release.
+func (s *Server) blocks(ctx context.Context, x *exchange, on job.Job) (release func(), err error) {
+	if s.cfg.Waiter == nil || x.caller.Job == "" || on.State == job.Done {
+		return func() {}, nil
+	}
+	release, err = s.cfg.Waiter.Wait(ctx, x.caller, on.ID)
+	if err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(release), nil
+}
