@@ -214,7 +214,7 @@ func (d *daemon) prune(ctx context.Context) {
 // unfinished counts the caller's jobs that are not done, by state.
 func (d *daemon) unfinished(ctx context.Context, c job.Caller) map[string]int {
 	out := map[string]int{}
-	jobs, err := d.db.Jobs(ctx, store.Viewer{Principal: c.Principal, All: c.Admin},
+	jobs, err := d.db.Jobs(ctx, store.ViewerOf(c),
 		store.Filter{States: []job.State{job.Queued, job.Starting, job.Running, job.Waiting, job.Finishing}, Limit: 1000})
 	if err != nil {
 		return out

@@ -50,6 +50,7 @@ type daemon struct {
 	sched    *scheduler.Scheduler
 	run      *runner.Runner
 	server   *server.Server
+	doors    *doors
 	instance string
 	epoch    int64
 
@@ -204,19 +205,21 @@ func binaries() (initPath, sbxPath string, err error) {
 func (d *daemon) openScheduler(ctx context.Context) (func(context.Context) error, error) {
 	d.paths = callerfs.New(callerfs.Rules{Roots: d.cfg.Workspace.Roots, Forbidden: d.forbidden()})
 	checker := admission.New(admission.Rules{
-		Profiles: d.cfg.Profiles, DefaultImage: d.cfg.Images.Default, AllowImages: d.cfg.Images.Allow,
+		Profiles: d.cfg.Profiles, Limits: &d.cfg.Ceiling,
 		MilliCPUs: d.cfg.Capacity.MilliCPUs, Memory: d.cfg.Capacity.Memory, MinFreeDisk: d.cfg.Capacity.MinFreeDisk,
 		MaxQueued: d.cfg.Capacity.MaxQueued, MaxQueuedPer: d.cfg.Capacity.MaxQueuedPerUser,
 	}, d.images, hostPaths{d.paths}, freeDisk(d.cfg.State.Dir))
 	d.sched = scheduler.New(scheduler.Options{
-		Ledger: d.db, Node: d.db, Checker: checker, NodeName: nodeName, EngineUp: d.engineUp.Load, Log: d.log,
+		Ledger: d.db, Trees: d.db, Node: d.db, Checker: checker, NodeName: nodeName, EngineUp: d.engineUp.Load, Log: d.log,
 		Capacity: scheduler.Capacity{MaxRunning: d.cfg.Capacity.MaxRunning, MaxRunningPerUID: d.cfg.Capacity.MaxRunningPerUser,
 			MilliCPUs: d.cfg.Capacity.MilliCPUs, Memory: d.cfg.Capacity.Memory},
 	})
 	d.pool = sandbox.NewPool(d.box, d.cfg.Engine.WarmSlots, d.cfg.Engine.WarmFor, d.hasSpare, func(err error) {
 		d.log.Warn().Err(err).Msg("a warm slot could not be made or removed")
 	})
+	d.doors = newDoors(d.ctx, d.log)
 	d.run = runner.New(runner.Options{
+		Family: family{d.sched}, Doors: d.doors,
 		Sandbox: d.box, Images: d.images, Pool: d.pool, Logs: d.logs, Ledger: d.sched, Paths: hostPaths{d.paths}, Slots: &d.slots, EngineUp: d.engineUp.Load,
 		CancelGrace: d.cfg.Jobs.CancelGrace, Log: d.log,
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"sandboxd/internal/budget"
 	"sandboxd/internal/envelope"
 	"sandboxd/internal/job"
 )
@@ -30,9 +31,8 @@ type Host interface {
 // Rules is what the operator decided.
 type Rules struct {
 	Profiles     []envelope.Profile
-	DefaultImage string
-	AllowImages  []string // names or ids
-	MilliCPUs    int64    // of all running jobs
+	Limits       *envelope.Profile // as the widest profile of all; nil where every envelope is known to be within it
+	MilliCPUs    int64             // of all running jobs
 	Memory       int64
 	MinFreeDisk  int64
 	MaxQueued    int
@@ -57,14 +57,23 @@ type Admitted struct {
 	Spec     job.Spec
 	Envelope envelope.Envelope
 	Frozen   json.RawMessage // the envelope as stored
+
+	Caps    Caps
+	Budget  budget.Limits // of a root, or where each job has the operator's limits anew: all of them; else what is named
+	Strict  bool          // refuse what would be cut to what is left
+	Inherit string        // envelope.BudgetShare or envelope.BudgetOperator
+	Places  int           // that the tree has for children at most
 }
 
 // attempt is one request on its way through the checks.
 type attempt struct {
-	caller  job.Caller
-	req     Request
-	profile envelope.Profile
-	out     Admitted
+	caller job.Caller
+	parent *Parent // nil: a host user asks
+	req    Request
+	above  envelope.Above
+	ask    envelope.Request // paths as written at first, then resolved
+	places places
+	out    Admitted
 }
 
 // check is one named step; the first that refuses ends the way.
@@ -81,11 +90,13 @@ var checks = []check{
 	{"labels", checkLabels},
 	{"modes", checkModes},
 	{"profile", checkProfile},
+	{"places", checkPlaces},
 	{"envelope", checkEnvelope},
 	{"capacity", checkCapacity},
 	{"disk", checkDisk},
 	{"paths", checkPaths},
 	{"image", checkImage},
+	{"whole", checkWhole},
 }
 
 // CheckNames lists the checks in their order.
@@ -97,9 +108,14 @@ func CheckNames() []string {
 	return names
 }
 
-// Check passes a request through all checks. A refusal is a *job.Error; nothing was made.
-func (c *Checker) Check(ctx context.Context, caller job.Caller, r Request) (Admitted, error) {
-	a := &attempt{caller: caller, req: r}
+// Check passes a request through all checks. parent is the job that asks, nil for a host user. A refusal is a *job.Error;
+// nothing was made.
+func (c *Checker) Check(ctx context.Context, caller job.Caller, parent *Parent, r Request) (Admitted, error) {
+	if parent == nil && caller.Job != "" || parent != nil && (caller.Job == "" || caller.Job != parent.Job.ID) {
+		return Admitted{}, fmt.Errorf("admission: %s asks, which is not the parent given", caller.Principal)
+	}
+	a := &attempt{caller: caller, parent: parent, req: r}
+	a.inheritEnv()
 	for _, step := range checks {
 		if err := step.do(ctx, c, a); err != nil {
 			return Admitted{}, err

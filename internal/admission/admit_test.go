@@ -19,7 +19,8 @@ func TestPlainRequestGetsTheDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := job.Spec{Command: []string{"true"}, Image: "sandboxd/base", ImageID: "sha256:base", Profile: "default", Workdir: "/home/job", Result: "exit", Priority: 5}
+	want := job.Spec{Command: []string{"true"}, Image: "sandboxd/base", ImageID: "sha256:base", Profile: "default", Workdir: "/home/job", Result: "exit", Priority: 5,
+		Agent: &job.AgentTerms{Trust: "trusted", MaxRisk: "code_execution", ToolsAllow: []string{"*"}, Mode: "single_turn"}}
 	if diff := cmp.Diff(want, a.Spec); diff != "" {
 		t.Error(diff)
 	}
@@ -28,7 +29,7 @@ func TestPlainRequestGetsTheDefaults(t *testing.T) {
 	if diff := cmp.Diff(posture, a.Envelope.Posture); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]envelope.Origin{"image": "default"}, a.Envelope.Origins); diff != "" {
+	if diff := cmp.Diff(map[string]envelope.Origin{}, a.Envelope.Origins); diff != "" {
 		t.Error(diff)
 	}
 	var frozen envelope.Envelope
@@ -48,7 +49,8 @@ func TestEverythingARequestMayCarryIsKept(t *testing.T) {
 		Mounts:    []job.Mount{{Source: "/data", Name: "data"}, {Source: "/src/file", Name: "a.b-c_D"}},
 		Limits:    admission.Limits{MilliCPUs: p[int64](2000), Memory: p[int64](2 * gib), Pids: p[int64](9), Nofile: p[int64](99), TmpBytes: p[int64](mib), HomeBytes: p[int64](mib), OutBytes: p[int64](mib), OutputKeep: p[int64](mib)},
 		TimeoutMS: p[int64](1000), Result: "exit", Labels: map[string]string{"k": "v", "team/x": "", "日本": "語"}, Name: "n", Priority: p(0), Lease: true,
-		Session: "s", IdempotencyKey: "key",
+		Session: "s", IdempotencyKey: "key", Trust: "Trusted", MaxRisk: "safe", Mode: "single_turn", Model: "m",
+		Tools: admission.Tools{Allow: []string{"read"}, Deny: []string{"shell"}}, Egress: &admission.Egress{Mode: "none"},
 	}
 	a, err := check(newWorld(), alice, r)
 	if err != nil {
@@ -59,6 +61,7 @@ func TestEverythingARequestMayCarryIsKept(t *testing.T) {
 		Stdin: job.StdinBytes, StdinData: r.Stdin, Workdir: "/workspace/x", Workspace: &job.Workspace{Path: "/resolved/src", Mode: job.WorkspaceRO},
 		Mounts: []job.Mount{{Source: "/resolved/data", Name: "data"}, {Source: "/resolved/src/file", Name: "a.b-c_D"}},
 		Result: "exit", Labels: r.Labels, Name: "n", Priority: 0, Lease: true, Session: "s",
+		Agent: &job.AgentTerms{Trust: "untrusted", MaxRisk: "safe", ToolsAllow: []string{"read"}, ToolsDeny: []string{"shell"}, Mode: "single_turn", Model: "m"},
 	}
 	if diff := cmp.Diff(want, a.Spec); diff != "" {
 		t.Error(diff)
@@ -115,7 +118,7 @@ func TestSizesYieldToTheMemoryAsked(t *testing.T) {
 }
 
 func TestChecksStandInTheirOrder(t *testing.T) {
-	want := []string{"command", "environment", "words", "labels", "modes", "profile", "envelope", "capacity", "disk", "paths", "image"}
+	want := []string{"command", "environment", "words", "labels", "modes", "profile", "places", "envelope", "capacity", "disk", "paths", "image", "whole"}
 	if diff := cmp.Diff(want, admission.CheckNames()); diff != "" {
 		t.Error(diff)
 	}
@@ -139,13 +142,14 @@ func TestTheFirstFaultDecidesAndNothingLaterIsAsked(t *testing.T) {
 		{"labels", func(r *admission.Request) { r.Labels = map[string]string{"": ""} }, 0},
 		{"result", func(r *admission.Request) { r.Result = "x" }, 0},
 		{"profile", func(r *admission.Request) { r.Profile = "x" }, 0},
+		{"mounts", func(r *admission.Request) { r.Mounts = []job.Mount{{Source: "/data", Name: "-"}} }, 0},
 		{"timeout", func(r *admission.Request) { r.TimeoutMS = p[int64](0) }, 0},
 		{"limits.cpus", func(r *admission.Request) { r.Limits.MilliCPUs = p[int64](9000) }, 0},
 		{"", func(r *admission.Request) { r.Limits.OutputKeep = p[int64](64 * gib) }, 1},
 		{"workspace", func(r *admission.Request) { r.Workspace = &job.Workspace{Path: "/none"} }, 2},
-		{"image", func(r *admission.Request) { r.Image = "none" }, 1},
+		{"image", func(r *admission.Request) { r.Image = "gone" }, 2},
 	}
-	if len(faults) != len(admission.CheckNames()) {
+	if len(faults)+1 != len(admission.CheckNames()) { // for a root the last finds no more than those before it
 		t.Fatalf("%d faults for %d checks", len(faults), len(admission.CheckNames()))
 	}
 	for i := range faults {
@@ -154,7 +158,7 @@ func TestTheFirstFaultDecidesAndNothingLaterIsAsked(t *testing.T) {
 			f.spoil(&r)
 		}
 		w := newWorld()
-		if i == 8 {
+		if i == 9 {
 			w.free = int64(10 * gib)
 		}
 		_, err := check(w, alice, r)
@@ -171,7 +175,7 @@ func TestChecksRunUnderTheCallersContext(t *testing.T) {
 	seen := contextual{}
 	c := admission.New(rules(), &seen, &seen, newWorld())
 	r := with(func(r *admission.Request) { r.Workspace = &job.Workspace{Path: "/src"} })
-	if _, err := c.Check(ctx, alice, r); !errors.Is(err, context.Canceled) {
+	if _, err := c.Check(ctx, alice, nil, r); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -3,75 +3,10 @@ package admission
 import (
 	"context"
 	"fmt"
-	"sort"
-	"strings"
 
 	"sandboxd/internal/envelope"
 	"sandboxd/internal/job"
 )
-
-const defaultProfile = "default"
-
-func checkProfile(_ context.Context, c *Checker, a *attempt) error {
-	name := a.req.Profile
-	if name == "" {
-		name = defaultProfile
-	}
-	var known []string
-	for _, p := range c.rules.Profiles {
-		if p.Name == name {
-			a.profile = p
-			a.out.Spec.Profile = name
-			return nil
-		}
-		known = append(known, p.Name)
-	}
-	sort.Strings(known)
-	return job.Errorf(job.CodeNotInRoster, "profile", "there is no profile %.64q; there are: %s", name, strings.Join(known, ", ")).WithHint("see 'sbx profiles'")
-}
-
-func checkEnvelope(_ context.Context, _ *Checker, a *attempt) error {
-	l := a.req.Limits
-	if l.DiskBytes != nil {
-		return invalid("limits.disk_bytes", "a job has no disk of its own without an overlay workspace; leave it out").
-			WithHint("home_bytes, tmp_bytes and out_bytes bound what a job may write")
-	}
-	ask := envelope.Ask{}
-	for name, v := range map[string]*int64{
-		"cpus": l.MilliCPUs, "memory": l.Memory, "pids": l.Pids, "nofile": l.Nofile, "tmp_bytes": l.TmpBytes,
-		"home_bytes": l.HomeBytes, "out_bytes": l.OutBytes, "output_keep": l.OutputKeep, "timeout": a.req.TimeoutMS,
-	} {
-		if v != nil {
-			ask[name] = *v
-		}
-	}
-	if bad := ask.TooSmall(); len(bad) > 0 {
-		return violated(job.CodeInvalid, bad, "too small").WithHint("0 never means unlimited; leave a value out to get the profile's")
-	}
-	e, bad := envelope.Root(a.profile, ask)
-	if len(bad) > 0 {
-		return violated(job.CodeNotSubset, bad, "more than profile "+a.profile.Name+" allows").
-			WithHint("ask for less, or let the operator raise [limits]")
-	}
-	a.out.Envelope = e
-	return nil
-}
-
-// violated makes one refusal of all violations. A single one is its message; several stand beside it.
-func violated(code job.Code, bad []job.Violation, what string) *job.Error {
-	for i := range bad {
-		if bad[i].Field != "timeout" {
-			bad[i].Field = "limits." + bad[i].Field
-		}
-	}
-	e := job.Errorf(code, "", "%d values are %s", len(bad), what)
-	if len(bad) == 1 {
-		v := bad[0]
-		e = job.Errorf(code, v.Field, "asked %s, allowed is %s (%s)", v.Asked, v.Allowed, v.Why)
-	}
-	e.Violations = bad
-	return e
-}
 
 // checkCapacity refuses what could never start on this host, for it would wait for ever.
 func checkCapacity(_ context.Context, c *Checker, a *attempt) error {

@@ -95,7 +95,7 @@ func TestHugeLimitsDoNotWrap(t *testing.T) {
 		"output": {func(r *admission.Request) { r.Limits.OutputKeep = p[int64](math.MaxInt64) }, job.CodeDiskFloor},
 	} {
 		w := newWorld()
-		if _, err := admission.New(r, w, w, w).Check(t.Context(), alice, with(c.spoil)); job.CodeOf(err) != c.code {
+		if _, err := admission.New(r, w, w, w).Check(t.Context(), alice, nil, with(c.spoil)); job.CodeOf(err) != c.code {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -152,7 +152,7 @@ func TestPathsAreRefused(t *testing.T) {
 		{"a file", workspace("/src/file", ""), job.CodeWorkspace, "workspace", "is not a directory"},
 		{"overlay", workspace("/src", "overlay"), job.CodeInvalid, "workspace.mode", "not served by this version"},
 		{"rw", workspace("/src", "rw"), job.CodeInvalid, "workspace.mode", "not served by this version"},
-		{"a mode of no kind", workspace("/src", "RO"), job.CodeInvalid, "workspace.mode", `"RO" is not a mode`},
+		{"a mode of no kind", workspace("/src", "RO"), job.CodeInvalid, "workspace.mode", "asked RO, allowed is ro, overlay, rw (there is no such word)"},
 		{"its own field", workspace("/named", ""), job.CodeWorkspace, "elsewhere", "has a field"},
 		{"a link to what is no text", workspace("/odd\xff", ""), job.CodeWorkspace, "workspace", "is not UTF-8"},
 		{"33 mounts", mounts(many...), job.CodeInvalid, "mounts", "33, at most 32"},
@@ -189,7 +189,7 @@ func TestImagesOutsideTheRosterAreRefused(t *testing.T) {
 		{"bad UTF-8", image("\xff"), job.CodeInvalid, "image", "is not an image's name"},
 	}
 	for _, name := range []string{"alpine", "sandboxd/base:v2", "sandboxd/tiny:other", "Sandboxd/base", "sandboxd/base@sha256:1", "sha256:9999", "sha256:0123:latest", "host:5000/x:1", "host/x", "latest", " "} {
-		cases = append(cases, refusal{"image " + name, image(name), job.CodeImage, "image", "is not among the images that may run here"})
+		cases = append(cases, refusal{"image " + name, image(name), job.CodeImage, "image", "allowed is sandboxd/base, sandboxd/tiny:latest"})
 	}
 	refuse(t, cases)
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"sandboxd/internal/admission"
+	"sandboxd/internal/budget"
 	"sandboxd/internal/envelope"
 	"sandboxd/internal/job"
 )
@@ -79,10 +80,21 @@ func rules() admission.Rules {
 				OutBytes: 64 * mib, Inodes: 65536, HomeExec: true, OutputKeep: 512 * mib, TimeoutMS: 600_000},
 			Limit: envelope.Posture{Runtime: "runc", MilliCPUs: 64_000, Memory: 64 * gib, Pids: 4096, Nofile: 65536, TmpBytes: 8 * gib, HomeBytes: 8 * gib,
 				OutBytes: gib, Inodes: 1 << 20, HomeExec: true, OutputKeep: 64 * gib, TimeoutMS: 3_600_000},
+			Allows: allows(), WorkspaceMode: job.WorkspaceRO,
 		}, {Name: "small", Default: envelope.Posture{MilliCPUs: 100}}},
-		DefaultImage: "sandboxd/base",
-		AllowImages:  []string{"sandboxd/base", "sandboxd/tiny:latest", "host:5000/x", "away", "unfit", "broken", "sha256:0123", "gone"},
-		MilliCPUs:    8000, Memory: 16 * gib, MinFreeDisk: gib, MaxQueued: 10, MaxQueuedPer: 5,
+		MilliCPUs: 8000, Memory: 16 * gib, MinFreeDisk: gib, MaxQueued: 10, MaxQueuedPer: 5,
+	}
+}
+
+// allows is what the profile default allows beside its posture.
+func allows() envelope.Bounds {
+	return envelope.Bounds{
+		Mode: envelope.SingleTurn, Image: "sandboxd/base",
+		Images:    []string{"sandboxd/base", "sandboxd/tiny:latest", "host:5000/x", "away", "unfit", "broken", "sha256:0123", "gone"},
+		Workspace: envelope.Workspace{Mode: job.WorkspaceRW, Git: envelope.GitRO}, Egress: envelope.EgressNone,
+		Budget: budget.Limits{}, BudgetInherit: envelope.BudgetShare, Delegates: []string{"small", "helper"}, MaxDepth: 2, MaxTreeJobs: 64, MaxTreeLive: 8,
+		Detached: true, EnvInherit: []string{"LANG", "TZ"}, Secrets: []string{"token"}, Trust: envelope.Trusted, MaxRisk: envelope.RiskCode,
+		Tools: envelope.Tools{Allow: []string{"*"}},
 	}
 }
 
@@ -98,7 +110,7 @@ func with(change func(*admission.Request)) admission.Request {
 }
 
 func check(w *world, c job.Caller, r admission.Request) (admission.Admitted, error) {
-	return admission.New(rules(), w, w, w).Check(context.Background(), c, r)
+	return admission.New(rules(), w, w, w).Check(context.Background(), c, nil, r)
 }
 
 func p[T any](v T) *T { return &v }

@@ -150,20 +150,6 @@ func TestWordsAreRefused(t *testing.T) {
 	refuse(t, cases)
 }
 
-func TestAJobSetsNoRoleAndNoSkills(t *testing.T) {
-	child := job.Caller{Principal: "job:x", Job: "0191e0c2-1f3a-7c4d-8e5f-001122334455"}
-	for _, spoil := range []func(*admission.Request){
-		func(r *admission.Request) { r.Role = "admin" }, func(r *admission.Request) { r.Skills = []string{"x"} },
-	} {
-		if _, err := check(newWorld(), child, with(spoil)); job.CodeOf(err) != job.CodeForbidden {
-			t.Error(err)
-		}
-	}
-	if _, err := check(newWorld(), child, plain()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestLabelsAreRefused(t *testing.T) {
 	many := map[string]string{}
 	for i := range 65 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -72,7 +73,7 @@ var proxyNames = []string{"http_proxy", "https_proxy", "all_proxy", "no_proxy", 
 
 func checkEnv(_ context.Context, _ *Checker, a *attempt) error {
 	if n := len(a.req.Env); n > maxEnv {
-		return invalid("env", "%d variables, at most %d are allowed", n, maxEnv)
+		return invalid("env", "%d variables, at most %d are allowed, inherited ones included", n, maxEnv)
 	}
 	seen := make(map[string]bool, len(a.req.Env))
 	for _, e := range a.req.Env {
@@ -97,6 +98,22 @@ func checkEnv(_ context.Context, _ *Checker, a *attempt) error {
 	}
 	a.out.Spec.Env = a.req.Env
 	return nil
+}
+
+// inheritEnv adds the variables that the parent's envelope hands on and the request does not set.
+func (a *attempt) inheritEnv() {
+	if a.parent == nil {
+		return
+	}
+	own := slices.Clone(a.req.Env)
+	for _, v := range a.parent.Job.Spec.Env {
+		set := slices.ContainsFunc(a.req.Env, func(e job.EnvVar) bool { return e.Name == v.Name })
+		if !set && slices.Contains(a.parent.Envelope.EnvInherit, v.Name) {
+			own = append(own, v)
+		}
+	}
+	slices.SortStableFunc(own, func(x, y job.EnvVar) int { return strings.Compare(x.Name, y.Name) })
+	a.req.Env = own
 }
 
 // envField names a variable in a refusal; its value never stands in one.

@@ -24,6 +24,12 @@ func checkWords(_ context.Context, _ *Checker, a *attempt) error {
 	if err := word("idempotency_key", r.IdempotencyKey); err != nil {
 		return err
 	}
+	if err := word("model", r.Model); err != nil {
+		return err
+	}
+	if len(r.Image) > maxWord || hasControl(r.Image) || !utf8.ValidString(r.Image) {
+		return invalid("image", "%.64q is not an image's name", r.Image)
+	}
 	if len(r.Skills) > maxSkills {
 		return invalid("skills", "%d, at most %d are allowed", len(r.Skills), maxSkills)
 	}
@@ -33,7 +39,7 @@ func checkWords(_ context.Context, _ *Checker, a *attempt) error {
 		}
 	}
 	if a.caller.Job != "" && (r.Role != "" || len(r.Skills) > 0) {
-		return job.Errorf(job.CodeForbidden, "role", "only a host user may set role and skills, not a job")
+		return job.Errorf(job.CodeForbidden, "role", "only a host user may set role and skills, not a job").WithHint("leave them out")
 	}
 	if t := r.Task; t != nil {
 		if n := len(t.Goal) + len(t.Context) + len(t.Guidance); n > maxTask {
@@ -97,7 +103,7 @@ func checkModes(_ context.Context, _ *Checker, a *attempt) error {
 func checkWorkdir(a *attempt) error {
 	dir := a.req.Workdir
 	switch {
-	case dir == "" && a.req.Workspace != nil:
+	case dir == "" && (a.req.Workspace != nil || a.parent != nil && a.parent.Job.Spec.Workspace != nil):
 		dir = "/workspace"
 	case dir == "":
 		dir = "/home/job"

@@ -28,7 +28,7 @@ var rooms = []room{
 	{"internal/budget", []string{"job"}},
 	{"internal/admission", []string{"job", "envelope", "budget", "netpolicy"}},
 	{"internal/store", []string{"job", "envelope", "budget", "netpolicy"}},
-	{"internal/scheduler", []string{"job", "admission", "store", "envelope"}},
+	{"internal/scheduler", []string{"job", "admission", "store", "envelope", "budget"}},
 	{"internal/runner", []string{"job", "envelope", "budget", "netpolicy/proxy", "sandbox", "results", "wire"}},
 	{"internal/sandbox", []string{"job", "envelope", "engine", "wire"}},
 	{"internal/callerfs", nil},

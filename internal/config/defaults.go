@@ -25,7 +25,7 @@ const (
 
 // Default is the configuration of an empty file on this host.
 func Default(h Host) Config {
-	room := max(h.Memory-h.Memory/8, envelope.MinMemory+envelope.InitMemory) // the rest is the host's own
+	room := max((h.Memory-h.Memory/8)&^(mib-1), envelope.MinMemory+envelope.InitMemory) // the rest is the host's own
 	cores := max(h.Cores, 1)
 	// Two containers' uids for each running job, for some may be in cleanup.
 	running := min(max(2*cores, 2), int(max(room/gib, 1)), uidCount/uidStride/2)

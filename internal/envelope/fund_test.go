@@ -102,3 +102,48 @@ func TestARootAndAnOperatorsTreeHoldNothing(t *testing.T) {
 		t.Errorf("an operator's tree: %+v, %v", g, err)
 	}
 }
+
+// What the project's file names is asked like what the request names, and the request's word goes first.
+func TestAProjectsBudgetIsAskedToo(t *testing.T) {
+	parent := root(t, envelope.Request{})
+	parent.Budget = budget.Limits{budget.CPUMS: 8000, budget.ToolCalls: 80, budget.WallMS: 100_000}
+	project := envelope.Request{Budget: budget.Limits{budget.CPUMS: 500, budget.ToolCalls: 9}, Amounts: envelope.Ask{"timeout": 50_000}, Strict: true}
+	a := envelope.Above{Parent: &parent, LeftMS: 600_000, Project: &project}
+	r := envelope.Request{Budget: budget.Limits{budget.CPUMS: 300}}
+	e, bad := envelope.Narrow(a, r)
+	if len(bad) > 0 {
+		t.Fatal(bad)
+	}
+	ask, strict := envelope.Asks(e, a, r)
+	if diff := cmp.Diff(budget.Limits{budget.CPUMS: 300, budget.ToolCalls: 9}, ask); diff != "" || !strict {
+		t.Error(diff, strict)
+	}
+	pots := budget.NewPots(parent.Budget)
+	if e, _, err := envelope.Fund(e, a, r, pots, 7); err != nil || e.Budget[budget.CPUMS] != 300 || e.Posture.TimeoutMS != 50_000 {
+		t.Errorf("%+v, %v", e.Budget, err)
+	}
+	pots[budget.WallMS] = pots[budget.WallMS].Spend(60_000)
+	if _, _, err := envelope.Fund(e, a, r, pots, 7); err == nil || err.Field != "timeout" {
+		t.Errorf("a strict timeout was cut: %v", err)
+	}
+	pots[budget.CPUMS], pots[budget.ToolCalls] = pots[budget.CPUMS].Spend(8000), pots[budget.ToolCalls].Spend(80)
+	_, _, err := envelope.Fund(e, a, r, pots, 7)
+	if err == nil || err.Field != "" || len(err.Violations) != 2 || err.Violations[0].Field != "budget.cpu" || err.Violations[1].Field != "budget.tool_calls" {
+		t.Errorf("%+v", err)
+	}
+}
+
+// Limits that are missing anywhere above allow nothing, and read back as missing.
+func TestMissingBudgetsStayMissing(t *testing.T) {
+	p, limits := team(), team()
+	limits.Allows.Budget = nil
+	parent := root(t, envelope.Request{})
+	a := envelope.Above{Parent: &parent, LeftMS: 1e6, Limits: &limits}
+	if _, bad := envelope.Narrow(a, envelope.Request{}); len(bad) != 1 || bad[0].Field != "timeout" || bad[0].Code != job.CodeBudgetExhausted {
+		t.Errorf("%+v", bad)
+	}
+	p.Allows.Budget = nil
+	if _, bad := envelope.Narrow(envelope.Above{Profile: &p}, envelope.Request{Budget: budget.Limits{budget.CPUMS: 5}}); len(bad) != 1 || bad[0].Field != "timeout" {
+		t.Errorf("%+v", bad)
+	}
+}

@@ -2,6 +2,7 @@ package envelope_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -134,6 +135,25 @@ func TestEveryViolationOfARequestIsNamed(t *testing.T) {
 	}
 	if d := envelope.Denial(bad); d.Code != job.CodeInvalid || len(d.Violations) != len(bad) || len(d.Error()) > 200 {
 		t.Errorf("%+v", d)
+	}
+}
+
+func TestLongListsAreBounded(t *testing.T) {
+	var many []string
+	for i := range 300 {
+		many = append(many, fmt.Sprint("name", i))
+	}
+	_, bad := below(t, nil, envelope.Request{Delegates: many})
+	if len(bad) != 1 || bad[0].Asked != "300 names" || bad[0].Allowed != "at most 256" || bad[0].Code != job.CodeInvalid {
+		t.Errorf("%+v", bad)
+	}
+	_, bad = below(t, nil, envelope.Request{Delegates: many[:200]})
+	if len(bad) != 1 || len(bad[0].Asked) > 200 || !strings.HasSuffix(bad[0].Asked, " and 184 more") {
+		t.Errorf("%+v", bad)
+	}
+	_, bad = below(t, nil, envelope.Request{Secrets: []string{"*"}})
+	if len(bad) != 1 || bad[0].Why != "name each one" {
+		t.Errorf("%+v", bad)
 	}
 }
 

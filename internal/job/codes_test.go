@@ -16,7 +16,8 @@ var codes = map[job.Code]struct{ http, exit int }{
 	job.CodeNotSubset: {403, 120}, job.CodeNotInRoster: {403, 120}, job.CodeQueueFull: {429, 120}, job.CodeTreeLimit: {403, 120},
 	job.CodeDepthLimit: {403, 120}, job.CodeQuota: {429, 120}, job.CodeRateLimit: {429, 120}, job.CodeCapacity: {403, 120}, job.CodeDiskFloor: {507, 120},
 	job.CodeBudgetExhausted: {403, 121}, job.CodeWorkspace: {403, 120}, job.CodeImage: {403, 120}, job.CodeFrozen: {403, 120},
-	job.CodeDraining: {503, 125}, job.CodeTooLarge: {413, 120}, job.CodeEngine: {502, 125}, job.CodeUnavailable: {503, 125},
+	job.CodeWouldBlock: {409, 120},
+	job.CodeDraining:   {503, 125}, job.CodeTooLarge: {413, 120}, job.CodeEngine: {502, 125}, job.CodeUnavailable: {503, 125},
 	job.CodeInternal: {500, 125},
 }
 

@@ -22,6 +22,17 @@ type Spec struct {
 	Priority  int               `json:"priority,omitempty"`
 	Lease     bool              `json:"lease,omitempty"`
 	Session   string            `json:"parent_session,omitempty"`
+	Agent     *AgentTerms       `json:"agent,omitempty"` // nil on records from before there were any
+}
+
+// AgentTerms are what binds the agent of a job and what only it can keep, with the effective values. They are handed to it.
+type AgentTerms struct {
+	Trust      string   `json:"trust"`
+	MaxRisk    string   `json:"max_risk"`
+	ToolsAllow []string `json:"tools_allow"` // "*" is all
+	ToolsDeny  []string `json:"tools_deny"`
+	Mode       string   `json:"mode"`
+	Model      string   `json:"model,omitempty"` // as asked
 }
 
 // Task is the parent's words, at most 1 MiB in all.

@@ -195,6 +195,7 @@ func (c *course) climb() (job.Disposition, bool) {
 func (c *course) sample() {
 	if r, err := c.slot.Readings(); err == nil {
 		c.peak = r
+		c.cpu.Store(int64(r.CPU))
 	}
 }
 

@@ -35,6 +35,7 @@ type run struct {
 	killNow chan struct{}
 	log     zerolog.Logger
 	live    atomic.Pointer[sandbox.Slot] // while the command runs: for those who freeze
+	cpu     atomic.Int64                 // ns of processor time, as of the last reading
 
 	// Used by the goroutine of Run alone.
 	slot   *sandbox.Slot

@@ -112,6 +112,17 @@ func (r *Runner) Freeze(ctx context.Context, id job.ID) error {
 	return slot.Freeze(ctx)
 }
 
+// CPU is the processor time a running job has used as of the last look at it.
+func (r *Runner) CPU(id job.ID) time.Duration {
+	r.mu.Lock()
+	x := r.runs[id]
+	r.mu.Unlock()
+	if x == nil {
+		return 0
+	}
+	return time.Duration(x.cpu.Load())
+}
+
 // Thaw lets a frozen job go on.
 func (r *Runner) Thaw(ctx context.Context, id job.ID) error {
 	slot := r.slotOf(id)

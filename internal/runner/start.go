@@ -24,7 +24,7 @@ func (x *run) window() time.Duration {
 
 func (x *run) startMessage() wire.Start {
 	s := wire.Start{
-		Argv: x.job.Spec.Command, Env: environment(x.job), Dir: x.job.Spec.Workdir,
+		Argv: x.job.Spec.Command, Env: environment(x.job, x.door != nil), Dir: x.job.Spec.Workdir,
 		Stdin:     x.job.Spec.Stdin != job.StdinNone,
 		TimeoutMS: x.posture.TimeoutMS, FinishMS: x.window().Milliseconds(), GraceMS: x.window().Milliseconds(),
 		Nofile: uint64(x.posture.Nofile),
@@ -37,7 +37,7 @@ func (x *run) startMessage() wire.Start {
 
 // environment is the whole environment of the command. HOME is writable and allows execution, /tmp does not: build
 // caches and temporary executables point to HOME. What the request sets comes last and wins.
-func environment(j job.Job) []string {
+func environment(j job.Job, door bool) []string {
 	base := []job.EnvVar{
 		{Name: "PATH", Value: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/sbx/bin"},
 		{Name: "HOME", Value: sandbox.PathHome},
@@ -52,6 +52,9 @@ func environment(j job.Job) []string {
 	}
 	if j.Spec.Task != nil {
 		base = append(base, job.EnvVar{Name: "SANDBOXD_TASK", Value: sandbox.PathSlot + "/" + taskFile})
+	}
+	if door {
+		base = append(base, job.EnvVar{Name: "SANDBOXD_SOCKET", Value: sandbox.PathSlot + "/" + sandbox.JobSocketName})
 	}
 	asked := map[string]bool{}
 	for _, e := range j.Spec.Env {

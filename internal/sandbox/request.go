@@ -56,6 +56,8 @@ const (
 
 	// SocketName is init's socket in the slot's directory.
 	SocketName = "init.sock"
+	// JobSocketName is a delegating job's socket to the daemon, in the slot's directory.
+	JobSocketName = "api.sock"
 	// Hostname of every container.
 	Hostname = "sandbox"
 )

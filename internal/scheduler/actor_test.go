@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"sandboxd/internal/envelope"
 	"sandboxd/internal/job"
@@ -164,6 +165,8 @@ func (a *actor) Strengthen(id job.ID) {
 func (a *actor) Freeze(_ context.Context, id job.ID) error { return a.setFrozen(id, true) }
 
 func (a *actor) Thaw(_ context.Context, id job.ID) error { return a.setFrozen(id, false) }
+
+func (a *actor) CPU(job.ID) time.Duration { return 0 }
 
 func (a *actor) setFrozen(id job.ID, frozen bool) error {
 	a.freezing.Lock()

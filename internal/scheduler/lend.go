@@ -39,29 +39,27 @@ type lending struct {
 }
 
 type wait struct {
-	deny  chan struct{} // closed when the wait is denied
-	cause error
+	deny   context.CancelCauseFunc
+	denied bool
 }
 
-// Wait is called before a job's request blocks on one of its children. The wait may be denied later: then denied is
-// closed and why says for what. release is called before the request is answered; it returns once the job has its place.
-func (s *Scheduler) Wait(ctx context.Context, c job.Caller) (denied <-chan struct{}, why func() error, release func()) {
-	w := &wait{deny: make(chan struct{})}
+// Wait is called before a job's request blocks on one of its descendants. The wait may be denied later: then the context
+// returned ends with the reason. release is called before the request is answered; it returns once the job has its
+// place.
+func (s *Scheduler) Wait(ctx context.Context, c job.Caller, _ job.ID) (blocked context.Context, release func()) {
+	blocked, deny := context.WithCancelCause(ctx)
+	w := &wait{deny: deny}
 	s.mu.Lock()
 	e := s.running[c.Job]
-	if e == nil {
-		s.mu.Unlock()
-		return w.deny, func() error { return nil }, func() {}
+	if e != nil {
+		e.waits = append(e.waits, w)
 	}
-	e.waits = append(e.waits, w)
 	s.mu.Unlock()
-	s.Wake()
-	why = func() error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return w.cause
+	if e == nil {
+		return blocked, func() { deny(nil) }
 	}
-	return w.deny, why, func() { s.endWait(ctx, e, w) }
+	s.Wake()
+	return blocked, func() { s.endWait(ctx, e, w); deny(nil) }
 }
 
 func (s *Scheduler) endWait(ctx context.Context, e *execution, w *wait) {
@@ -208,11 +206,11 @@ func (s *Scheduler) denyLocked() bool {
 		return false
 	}
 	w := youngest.waits[len(youngest.waits)-1]
-	if w.cause != nil {
-		return false // denied already, its request is on its way out
+	if w.denied {
+		return false // its request is on its way out
 	}
-	w.cause = cause
-	close(w.deny)
+	w.denied = true
+	w.deny(cause)
 	s.opt.Log.Warn().Str("job", string(id)).Msg("a wait was denied: nothing else could go on")
 	return false
 }

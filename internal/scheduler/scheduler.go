@@ -30,6 +30,8 @@ type Runner interface {
 	Stdin(ctx context.Context, id job.ID) (io.WriteCloser, error)
 	// Freeze stops every process of a running job but its init, until Thaw. An error means that nothing is stopped.
 	Freeze(ctx context.Context, id job.ID) error
+	// CPU is the processor time a running job has used as of the last look.
+	CPU(id job.ID) time.Duration
 	Thaw(ctx context.Context, id job.ID) error
 }
 
@@ -44,6 +46,7 @@ type Capacity struct {
 // Options are the scheduler's dependencies and bounds.
 type Options struct {
 	Ledger   store.Ledger
+	Trees    store.Trees // nil: jobs have no children and no budget
 	Node     store.NodeState
 	Checker  *admission.Checker
 	Capacity Capacity
@@ -76,6 +79,9 @@ type Scheduler struct {
 	draining bool
 	queue    *queue
 	running  map[job.ID]*execution
+	meters   meters
+	warned   map[job.ID]int // the highest share of cpu a live job was warned of, in percent
+	refused  refusals
 	done     map[job.ID]chan struct{} // of every job that is queued or running here
 }
 
@@ -96,7 +102,7 @@ func New(o Options) *Scheduler {
 		o.EngineUp = func() bool { return true }
 	}
 	return &Scheduler{opt: o, wake: make(chan struct{}, 1), queue: newQueue(),
-		running: map[job.ID]*execution{}, done: map[job.ID]chan struct{}{}}
+		running: map[job.ID]*execution{}, done: map[job.ID]chan struct{}{}, meters: meters{}, warned: map[job.ID]int{}, refused: refusals{}}
 }
 
 // Open loads the queue, resumes the jobs an earlier daemon left and starts the loop.

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"sandboxd/internal/admission"
+	"sandboxd/internal/budget"
 	"sandboxd/internal/envelope"
 	"sandboxd/internal/job"
 	"sandboxd/internal/scheduler"
@@ -44,7 +45,10 @@ func checker(c scheduler.Capacity) *admission.Checker {
 	large := small
 	large.MilliCPUs, large.Memory = 1<<40, 1<<49
 	return admission.New(admission.Rules{
-		Profiles: []envelope.Profile{{Name: "default", Default: small, Limit: large}}, DefaultImage: "i", AllowImages: []string{"i"},
+		Profiles: []envelope.Profile{{Name: "default", Default: small, Limit: large, Allows: envelope.Bounds{
+			Mode: envelope.SingleTurn, Image: "i", Images: []string{"i"}, Budget: map[budget.Dim]int64{}, BudgetInherit: envelope.BudgetShare,
+			MaxDepth: 2, MaxTreeJobs: 64, MaxTreeLive: 8, Detached: true,
+		}}},
 		MilliCPUs: c.MilliCPUs, Memory: c.Memory, MinFreeDisk: 1, MaxQueued: 20_000, MaxQueuedPer: 20_000,
 	}, host{}, host{}, host{})
 }

@@ -169,6 +169,7 @@ func (s *Scheduler) endUnfit(ctx context.Context, it store.QueueItem) error {
 
 // finishedLocked wakes all who wait for the job.
 func (s *Scheduler) finishedLocked(id job.ID) {
+	s.forgetLocked(id)
 	if ch, ok := s.done[id]; ok {
 		close(ch)
 		delete(s.done, id)

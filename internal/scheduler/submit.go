@@ -19,9 +19,16 @@ func (s *Scheduler) Submit(ctx context.Context, c job.Caller, r admission.Reques
 	if draining {
 		return job.Job{}, false, job.Errorf(job.CodeDraining, "", "the daemon is stopping and takes no more jobs").WithHint("try again when it is back")
 	}
-	adm, err := s.opt.Checker.Check(ctx, c, r)
+	parent, err := s.parentOf(ctx, c)
 	if err != nil {
 		return job.Job{}, false, err
+	}
+	if err := s.answered(c, r); err != nil {
+		return job.Job{}, false, err
+	}
+	adm, err := s.opt.Checker.Check(ctx, c, parent, r)
+	if err != nil {
+		return job.Job{}, false, s.denied(ctx, c, r, err)
 	}
 	id, err := job.NewID()
 	if err != nil {
@@ -32,9 +39,16 @@ func (s *Scheduler) Submit(ctx context.Context, c job.Caller, r admission.Reques
 		Spec: adm.Spec, Envelope: adm.Frozen, State: job.Queued, Attempt: 1, Node: s.opt.NodeName, Epoch: s.epoch,
 		IdempotencyKey: r.IdempotencyKey, Times: job.Times{Queued: s.opt.Now()},
 	}
-	maxQueued, perUID := s.opt.Checker.Bounds()
+	if parent != nil {
+		p := parent.Job
+		j.Root, j.Parent, j.Depth = p.Root, p.ID, p.Depth+1
+		j.Owner, j.OwnerUID, j.OwnerGID, j.Groups = p.Owner, p.OwnerUID, p.OwnerGID, p.Groups
+	}
 	s.expect(id)
-	stored, created, err := s.opt.Ledger.Admit(ctx, store.Admission{Job: j, BodyHash: r.BodyHash, MaxQueued: maxQueued, MaxQueuedPerUID: perUID})
+	stored, created, err := s.opt.Ledger.Admit(ctx, s.admission(j, adm, parent, r))
+	if err != nil {
+		err = s.denied(ctx, c, r, err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil || !created {

@@ -102,7 +102,7 @@ var notShown = map[string]string{
 	"OwnerUID": "in Owner", "OwnerGID": "the caller's own", "Groups": "the caller's own",
 	"Envelope": "shown by Status.EnvelopeFields", "Attempt": "of the daemon", "Node": "of the daemon", "Epoch": "of the daemon",
 	"CancelKill": "of the daemon", "IdempotencyKey": "a key of the caller's program",
-	"Spec.Task": "payload", "Spec.StdinData": "payload",
+	"Spec.Task": "payload", "Spec.StdinData": "payload", "Spec.Agent": "for the agent; all but the model are shown by Status.EnvelopeFields",
 	"Grants": "the limits of its budget's lines", "Clamped": "told by the event of its admission",
 }
 

@@ -78,7 +78,8 @@ type Freezer interface {
 
 // Waiter is told when a job blocks on a descendant of its own that has not ended, so that its place may be lent.
 type Waiter interface {
-	// Wait is called before the caller blocks; an error refuses the wait. release is called once, before the caller is
-	// answered, and returns when it has its place again or ctx has ended.
-	Wait(ctx context.Context, c job.Caller, on job.ID) (release func(), err error)
+	// Wait is called before the caller blocks, and it blocks no longer than the context returned, which ends with ctx or
+	// with a *job.Error as its cause where the wait is denied. release is called once, before the caller is answered, and
+	// returns when it has its place again or ctx has ended.
+	Wait(ctx context.Context, c job.Caller, on job.ID) (blocked context.Context, release func())
 }

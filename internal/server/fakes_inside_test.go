@@ -101,13 +101,14 @@ func (o *operator) Denials(context.Context, job.ID) ([]job.Denial, int, error) {
 	return []job.Denial{{Kind: "delegation", Code: job.CodeNotSubset, Field: "limits.memory", Detail: "more than its parent has", TimeMS: 7}}, 3, o.fault
 }
 
-func (o *operator) Wait(_ context.Context, c job.Caller, on job.ID) (func(), error) {
-	if o.fault != nil {
-		return nil, o.fault
-	}
+func (o *operator) Wait(ctx context.Context, c job.Caller, on job.ID) (context.Context, func()) {
 	call := c.Principal + " on " + string(on)
 	o.note("wait " + call)
-	return func() { o.note("release " + call) }, nil
+	blocked, deny := context.WithCancelCause(ctx)
+	if o.fault != nil {
+		deny(o.fault)
+	}
+	return blocked, func() { o.note("release " + call); deny(nil) }
 }
 
 // withOperator gives a server all of it.

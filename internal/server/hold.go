@@ -25,15 +25,18 @@ func (s *Server) lease(x *exchange) error {
 		return job.Errorf(job.CodeConflict, "ref", "the job was submitted without lease, so it does not depend on a connection")
 	}
 	defer s.leases.Hold(j.ID)()
+	held := x.ctx
 	if wait {
-		release, err := s.blocks(x.ctx, x, j)
-		if err != nil {
+		// Where the wait is denied the lease ends, and with it the child: that is what lets others go on.
+		blocked, release := s.blocks(x.ctx, x, j)
+		defer release()
+		if err := denied(blocked); err != nil {
 			return err
 		}
-		defer release()
+		held = blocked
 	}
 	x.begin(api.LeaseType, s.cfg.WriteTimeout)
-	ctx, stop := s.untilDone(x.ctx, j)
+	ctx, stop := s.untilDone(held, j)
 	defer stop()
 	beat := time.NewTicker(s.cfg.LeaseBeat)
 	defer beat.Stop()

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"sandboxd/api"
@@ -45,13 +46,19 @@ func (x *exchange) notItself(j job.Job, text string) error {
 }
 
 // blocks tells the waiter that the caller, if it is a job, waits for another one. The caller is answered after release.
-func (s *Server) blocks(ctx context.Context, x *exchange, on job.Job) (release func(), err error) {
+func (s *Server) blocks(ctx context.Context, x *exchange, on job.Job) (blocked context.Context, release func()) {
 	if s.cfg.Waiter == nil || x.caller.Job == "" || on.State == job.Done {
-		return func() {}, nil
+		return ctx, func() {}
 	}
-	release, err = s.cfg.Waiter.Wait(ctx, x.caller, on.ID)
-	if err != nil {
-		return nil, err
+	blocked, release = s.cfg.Waiter.Wait(ctx, x.caller, on.ID)
+	return blocked, sync.OnceFunc(release)
+}
+
+// denied is why a wait was denied, nil where it was not.
+func denied(blocked context.Context) error {
+	var e *job.Error
+	if errors.As(context.Cause(blocked), &e) {
+		return e
 	}
-	return sync.OnceFunc(release), nil
+	return nil
 }

@@ -44,14 +44,15 @@ func (s *Server) waitFor(x *exchange, j job.Job, wait time.Duration) (job.Job, e
 	if err := x.notItself(j, "a job cannot wait for its own end"); err != nil {
 		return j, err
 	}
-	release, err := s.blocks(x.ctx, x, j)
-	if err != nil {
-		return j, err
-	}
+	blocked, release := s.blocks(x.ctx, x, j)
 	defer release()
-	ctx, cancel := context.WithTimeout(x.ctx, wait)
+	ctx, cancel := context.WithTimeout(blocked, wait)
 	defer cancel()
-	return s.await(ctx, j)
+	j, err := s.await(ctx, j)
+	if err == nil && j.State != job.Done && x.ctx.Err() == nil {
+		err = denied(blocked)
+	}
+	return j, err
 }
 
 // hintPoll is how soon the record is read again when the hint came before it; each time twice as late.

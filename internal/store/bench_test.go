@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"sandboxd/internal/budget"
 	"sandboxd/internal/job"
 	"sandboxd/internal/store"
 	"sandboxd/internal/store/ledgertest"
@@ -42,6 +43,50 @@ func BenchmarkAdmit(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 		})
+	}
+}
+
+// BenchmarkAdmitBudgeted measures durable admissions of roots with a budget of five dimensions and caps, and of children
+// that draw from it.
+func BenchmarkAdmitBudgeted(b *testing.B) {
+	limits := budget.Limits{budget.WallMS: 1 << 40, budget.CPUMS: 1 << 40, budget.OutputBytes: 1 << 40, budget.ArtifactBytes: 1 << 40, budget.InputTokens: 1 << 40}
+	caps := store.TreeCaps{MaxJobs: 1 << 30, MaxLive: 1 << 30}
+	for _, kind := range []string{"roots", "children"} {
+		for _, goroutines := range []int{1, 8} {
+			b.Run(fmt.Sprintf("%s from %d goroutines", kind, goroutines), func(b *testing.B) {
+				s := open(b, b.TempDir())
+				asks := make([]store.Admission, b.N)
+				roots := make([]job.Job, 8)
+				for i := range roots {
+					roots[i] = ledgertest.NewJob(b, uint32(1000+i))
+					if _, _, err := s.Admit(b.Context(), budgeted(roots[i], limits)); err != nil {
+						b.Fatal(err)
+					}
+					ledgertest.Bring(b, s, roots[i], job.Running)
+				}
+				for i := range asks {
+					if kind == "roots" {
+						asks[i] = budgeted(ledgertest.NewJob(b, uint32(1000+i%8)), limits)
+					} else {
+						asks[i] = budgeted(ledgertest.NewChild(b, roots[i%8]), budget.Limits{budget.CPUMS: 1000, budget.InputTokens: 1000})
+					}
+					asks[i].Caps = caps
+				}
+				b.ResetTimer()
+				var wg sync.WaitGroup
+				for g := range goroutines {
+					wg.Go(func() {
+						for i := g; i < b.N; i += goroutines {
+							if _, _, err := s.Admit(b.Context(), asks[i]); err != nil {
+								b.Error(err)
+							}
+						}
+					})
+				}
+				wg.Wait()
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "admits/s")
+			})
+		}
 	}
 }
 

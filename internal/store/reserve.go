@@ -79,9 +79,16 @@ func (a *admissionRow) reserveFrom(t *tx, parent job.ID) error {
 		return err
 	}
 	left := rows.limited()
-	for d, n := range a.Budget.OwnUse {
-		if p, limited := left[budget.Dim(d)]; limited {
-			left[budget.Dim(d)] = p.Spend(n)
+	for name, n := range a.Budget.OwnUse {
+		d := budget.Dim(name)
+		p, limited := left[d]
+		switch {
+		case !limited:
+		case d.Kind() == budget.Ceiling:
+			p.Spent = max(p.Spent, n)
+			left[d] = p
+		default:
+			left[d] = p.Spend(n)
 		}
 	}
 	most := a.Budget.Most
@@ -108,13 +115,28 @@ func (a *admissionRow) insertBudget(t *tx) error {
 	if _, err := t.exec(`INSERT INTO budgets(job, inherit, given) VALUES ($1, $2, $3)`, a.Job.ID, a.Budget.Inherit, a.given); err != nil {
 		return err
 	}
-	for d, n := range a.grant.Limits {
-		if _, err := t.exec(`INSERT INTO pots(job, dim, bound, spent, granted, held) VALUES ($1, $2, $3, 0, 0, $4)`,
-			a.Job.ID, d, n, a.grant.Held[d]); err != nil {
-			return err
-		}
+	if len(a.grant.Limits) == 0 {
+		return nil
 	}
-	return nil
+	args := []any{a.Job.ID}
+	for d, n := range a.grant.Limits {
+		args = append(args, d, n, a.grant.Held[d])
+	}
+	_, err := t.exec(insertPots[len(a.grant.Limits)], args...)
+	return err
+}
+
+// insertPots are the statements for that many rows. Its length holds for all dimensions.
+var insertPots = potRows(len(budget.Dims()))
+
+func potRows(most int) []string {
+	texts := make([]string, most+1)
+	rows := make([]string, most)
+	for n := range rows {
+		rows[n] = fmt.Sprintf("($1, $%d, $%d, 0, 0, $%d)", 3*n+2, 3*n+3, 3*n+4)
+		texts[n+1] = "INSERT INTO pots(job, dim, bound, spent, granted, held) VALUES " + strings.Join(rows[:n+1], ", ")
+	}
+	return texts
 }
 
 // clamps says what was asked and what was granted, where that is less.

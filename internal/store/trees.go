@@ -63,7 +63,8 @@ type BudgetAsk struct {
 	Most   budget.Limits
 	Places int  // the places that the tree has free for children, this one's included
 	Strict bool // refuse what would be cut
-	// OwnUse is what the parent itself has used so far, by dimension: the ledger learns of it when the parent ends.
+	// OwnUse is what the parent has used so far, by dimension, beyond what its pots say: of what is reserved its own use,
+	// which the ledger learns of when it ends; of a ceiling all that its meter counted, its children's use included.
 	OwnUse map[string]int64
 }
 

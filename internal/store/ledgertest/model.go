@@ -15,6 +15,8 @@ import (
 type Reopenable interface {
 	Ledger() store.Ledger
 	Reopen() error
+	// Crash opens it again as it would be found had its process been killed now.
+	Crash() error
 }
 
 // RunModel does what it likes to a ledger, legal or not, and compares it with a model of its contract: the job of each
@@ -24,7 +26,7 @@ type Reopenable interface {
 func RunModel(t *testing.T, open func(*rapid.T) Reopenable) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{t: t, ledger: open(rt), jobs: map[job.ID]*modelJob{}}
-		for range 3 {
+		for range 2 {
 			rt.Repeat(map[string]func(*rapid.T){
 				"admit":   m.admit,
 				"child":   m.child,
@@ -36,7 +38,8 @@ func RunModel(t *testing.T, open func(*rapid.T) Reopenable) {
 				"finish":  m.finish,
 				"cancel":  m.cancel,
 				"freeze":  m.freeze,
-				"reopen":  m.reopen,
+				"reopen":  func(rt *rapid.T) { m.again(rt, m.ledger.Reopen) },
+				"crash":   func(rt *rapid.T) { m.again(rt, m.ledger.Crash) },
 				"":        m.checkTouched,
 			})
 		}

@@ -49,7 +49,14 @@ func (j *modelJob) drawAsk(rt *rapid.T) *store.BudgetAsk {
 	}
 	ask.OwnUse = map[string]int64{}
 	for d, n := range j.budget.used {
-		ask.OwnUse[string(d)] = n
+		if d.Kind() != budget.Ceiling {
+			ask.OwnUse[string(d)] = n
+		}
+	}
+	for _, d := range budget.Dims() {
+		if d.Kind() == budget.Ceiling {
+			ask.OwnUse[string(d)] = j.total(d)
+		}
 	}
 	return ask
 }
@@ -81,6 +88,9 @@ func (b *modelBudget) reserveOne(d budget.Dim, ask *store.BudgetAsk) (n int64, l
 	left := int64(1 << 50)
 	if shared {
 		left = max(total-b.spent[d]-b.granted[d]-ask.OwnUse[string(d)], 0)
+		if d.Kind() == budget.Ceiling {
+			left = max(total-max(b.spent[d], ask.OwnUse[string(d)]), 0)
+		}
 	}
 	n = left
 	switch {

@@ -13,8 +13,8 @@ import (
 	"sandboxd/internal/store"
 )
 
-func (m *model) reopen(rt *rapid.T) {
-	if err := m.ledger.Reopen(); err != nil {
+func (m *model) again(rt *rapid.T, open func() error) {
+	if err := open(); err != nil {
 		rt.Fatal(err)
 	}
 	m.check(rt)

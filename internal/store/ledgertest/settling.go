@@ -23,7 +23,7 @@ var settlings = map[string]settling{
 	"cancelled in the queue":           {job.Queued, nil, nil},
 	"ended in the queue":               {job.Queued, func(*store.Finish) {}, nil},
 	"unclaimed with a cancel":          {job.Starting, nil, nil},
-	"never handed over":                {job.Starting, measured("cpu_ms", 5), nil},
+	"never handed over":                {job.Starting, measured("cpu_ms", 5, "wall_ms", 9), nil},
 	"measured":                         {job.Running, measured("cpu_ms", 40), map[budget.Dim]int64{"cpu_ms": 40}},
 	"overshot":                         {job.Running, measured("cpu_ms", 170), map[budget.Dim]int64{"cpu_ms": 170}},
 	"used nothing":                     {job.Finishing, measured("cpu_ms", 0), nil},

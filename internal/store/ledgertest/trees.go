@@ -168,6 +168,27 @@ func liveChildren(t *testing.T, l store.Ledger) {
 	}
 }
 
+// childRacesEnd: either the child is first and the parent cannot end, or the parent has ended and gets no child.
+func childRacesEnd(t *testing.T, l store.Ledger) {
+	for i := range 200 {
+		root := running(t, l, NewJob(t, 1000))
+		var end, child error
+		parallel(t, 2, func(who int) {
+			if who == 0 {
+				end = l.Finish(t.Context(), Success(root, job.Running))
+			} else {
+				_, _, child = l.Admit(t.Context(), Admission(NewChild(t, root)))
+			}
+		})
+		switch {
+		case end == nil && job.CodeOf(child) == job.CodeConflict:
+		case child == nil && errors.Is(end, store.ErrLiveChildren):
+		default:
+			t.Fatalf("round %d: the end %v, the child %v", i, end, child)
+		}
+	}
+}
+
 func descendants(t *testing.T, l store.Ledger) {
 	jobs := family(t, l)
 	read := func(name string, live bool) (out []job.ID) {
