@@ -14,6 +14,7 @@ import (
 
 	"sandboxd/internal/callerfs"
 	"sandboxd/internal/config"
+	"sandboxd/internal/job"
 )
 
 // version is set by the linker.
@@ -28,6 +29,10 @@ func main() {
 	}
 	if err := command().Run(context.Background(), os.Args); err != nil {
 		fmt.Fprintln(os.Stderr, "sandboxd:", err)
+		var refused *job.Error
+		if errors.As(err, &refused) && refused.Hint != "" {
+			fmt.Fprintln(os.Stderr, "sandboxd:", refused.Hint)
+		}
 		var usage usageError
 		if errors.As(err, &usage) {
 			os.Exit(2)

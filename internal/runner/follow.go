@@ -38,6 +38,7 @@ type course struct {
 	ending   sync.WaitGroup   // the goroutine that ends them
 	deadHit  bool             // the daemon's own deadline passed
 	escalate *time.Timer
+	sockets  bool         // killed for the memory its sockets held
 	asked    *wire.Cancel // the last one sent to init
 	rung     int          // how far killing has come: 0 nothing, 1 asked init, 2 the cgroup, 3 the engine, 4 given up
 }
@@ -103,6 +104,7 @@ func (c *course) wait() job.Disposition {
 			}
 		case <-poll.C:
 			c.sample()
+			c.boundSockets()
 			poll.Reset(c.nextPoll())
 		case <-c.stop.Done():
 			return c.detach()
@@ -189,6 +191,19 @@ func (c *course) climb() (job.Disposition, bool) {
 		return c.lost(job.ReasonUnkillable, "the container outlives every kill; its slot stays out of use"), true
 	}
 	return 0, false
+}
+
+// boundSockets ends a job whose sockets hold more than its memory limit: the kernel does not.
+func (c *course) boundSockets() {
+	if c.sockets || c.peak.Memory+c.peak.Sockets <= c.posture.Memory {
+		return
+	}
+	c.sockets = true
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.kill), killSlack)
+	defer cancel()
+	if err := c.slot.KillJob(ctx); err != nil {
+		c.log.Error().Err(err).Msg("a job over its memory by its sockets could not be killed")
+	}
 }
 
 // sample keeps the largest figures; the last reading before the end decides about cpu.

@@ -35,6 +35,7 @@ type received struct {
 func (c *course) listen() (quit func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.kill))
 	c.frames = make(chan received, 1)
+	slot := c.slot // the run may have let go of it when quit is called
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -42,7 +43,7 @@ func (c *course) listen() (quit func()) {
 	}()
 	return func() {
 		cancel()
-		_ = c.slot.Conn().Close() // unblocks a read
+		_ = slot.Conn().Close() // unblocks a read
 		<-done
 	}
 }

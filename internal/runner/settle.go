@@ -41,7 +41,7 @@ func (c *course) settle(ex wire.Exited, seq uint64) job.Disposition {
 
 // outcome reads the evidence. Where several hold: cancelled > timeout > oom > exit; all evidence is kept.
 func (c *course) outcome(ex wire.Exited) job.Outcome {
-	o := job.Outcome{KilledBy: ex.Cause, LeftKilled: ex.LeftKilled, OOMKilled: c.peak.OOMKills > 0}
+	o := job.Outcome{KilledBy: ex.Cause, LeftKilled: ex.LeftKilled, OOMKilled: c.peak.OOMKills > 0 || c.sockets}
 	o.TimedOut = ex.Cause == wire.CauseDeadline || c.deadHit && c.rung >= 2
 	ended := c.cause != nil && ex.Cause == wire.CauseCancel || c.spent != "" || o.TimedOut
 	if se := ex.StartError; se != nil && (!ended || se.Op != wire.OpStub) {
@@ -66,6 +66,9 @@ func (c *course) outcome(ex wire.Exited) job.Outcome {
 	case o.OOMKilled && (ex.Signal > 0 || ex.Code != 0):
 		o.Status, o.Reason = job.ErrorStatus, job.ReasonOOM
 		o.Detail = fmt.Sprintf("the kernel killed %d of its processes at the memory limit of %d MiB", c.peak.OOMKills, c.posture.Memory>>20)
+		if c.sockets {
+			o.Detail = fmt.Sprintf("its sockets held %d MiB of the kernel's memory, at a memory limit of %d MiB", c.peak.Sockets>>20, c.posture.Memory>>20)
+		}
 	case ex.Signal > 0:
 		o.Status, o.Reason = job.ErrorStatus, job.ReasonSignal
 	case ex.Code != 0:

@@ -240,7 +240,7 @@ func TestUIDsAreNeverSharedAndFreedByTheirSlotOnly(t *testing.T) {
 }
 
 func TestFreedUIDRestsAsLongAsPossible(t *testing.T) {
-	u := newUIDs(1000, 64, 8)
+	u := newUIDs(501000, 64, 8) // no other test's: the locks are the host's
 	a, _ := u.take("a")
 	u.free(a, "a")
 	for range 7 {

@@ -37,6 +37,7 @@ type Readings struct {
 	CPU        time.Duration
 	Memory     int64 // rss + shmem now, bytes
 	MemoryPeak int64 // the largest of all readings of this slot
+	Sockets    int64 // kernel memory that sockets hold beside Memory, where the cgroup does not count it: TCP on version 1, netlink
 	OOMKills   int64 // processes the kernel killed for the job's memory limit
 	Pids       int64
 }

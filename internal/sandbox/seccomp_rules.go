@@ -74,6 +74,8 @@ var conditionalRules = []rule{
 	// FSSETXATTR gives a file another project, so another's disk quota. The terminal ones type into another's
 	// terminal, and load line disciplines.
 	{names: []string{"ioctl"}, when: noneOf(1, fsIocFssetxattr, tiocsti, tioclinux, tiocsetd)},
+	// Of oneself only: the kernel lets equal ids set each other's limits, and RLIMIT_CPU 0 would end init.
+	{names: []string{"prlimit64"}, when: []alternative{{equal(0, 0)}}},
 	// A core scheduling cookie would keep other jobs and the host off the sibling threads.
 	{names: []string{"prctl"}, when: noneOf(0, prSchedCore)},
 }

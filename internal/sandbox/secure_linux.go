@@ -67,6 +67,10 @@ func secureHere(p *process, foreign []string) (bool, error) {
 			return false, err
 		}
 	}
+	// All containers together have the host's terminals; one job could take them all.
+	if err := unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NOEXEC, ptsOptions); err != nil {
+		return false, fmt.Errorf("mounts of the container: /dev/pts: %w", err)
+	}
 	for _, target := range readonlyToo {
 		if err := setMount(target, unix.MOUNT_ATTR_RDONLY); err != nil {
 			return false, err
@@ -74,6 +78,9 @@ func secureHere(p *process, foreign []string) (bool, error) {
 	}
 	return true, nil
 }
+
+// ptsOptions are the runtime's own, and how many terminals a container may open.
+const ptsOptions = "newinstance,gid=5,mode=0620,ptmxmode=0666,max=64"
 
 func setMount(target string, attr uint64) error {
 	set := unix.MountAttr{Attr_set: attr}

@@ -85,10 +85,10 @@ func TestChildAskingForMoreIsRefused(t *testing.T) {
 		{"more-jobs", "--max-children 9000", "max_tree_jobs", "64"},
 		{"risk", "--max-risk destructive", "max_risk", "code_execution"},
 		{"roster", "-p mid", "profile", "leaf"},
-		{"delegates", "--delegates top", "delegates", "none"},
+		{"delegates", "--delegates top", "delegates", "leaf"},
 		{"outside", "--workspace /etc", "workspace", "/workspace"},
 		{"mount", "-v /etc:etc", "mounts.etc", "/workspace"},
-		{"strict", "--budget cpu=100s --strict-budget", "budget.cpu", "60"},
+		{"strict", "--budget cpu=100s --strict-budget", "budget.cpu", "1m0s"},
 		{"strict-output", "--budget output=2MiB --strict-budget", "budget.output_bytes", "1"},
 	}
 	script := asking + "echo ready; until [ -f /workspace/go ]; do sleep 0.1; done\n"
@@ -148,32 +148,45 @@ func TestChildAskingForMoreIsRefused(t *testing.T) {
 	}
 }
 
-// The bounds of the tree: one deeper, one more at once, one more ever.
-func TestTreeIsNeitherDeeperNorWider(t *testing.T) {
+// At the bottom of its tree a job has no way to ask at all.
+func TestTreeIsNoDeeper(t *testing.T) {
 	d := daemon(t)
-	for _, tt := range []struct{ profile, script, code, names string }{
-		{"flat", `sbx run -p mid --name %s-child -- sh -c '` + asking + `ask it -p leaf; ask it -p leaf'`, "depth_limit", "depth"},
-		{"two-live", `sbx run -d -p leaf --name %s-child -- sleep 300 >/dev/null` + asking + `ask it -p leaf; ask it -p leaf; sbx cancel --kill %s-child >/dev/null`, "tree_limit", "2"},
-		{"two-ever", `sbx run -p leaf --name %s-child -- true` + asking + `ask it -p leaf; ask it -p leaf`, "tree_limit", "2"},
+	id := start(t, d, "flat", "sbx run -p mid --name bottom -- sh -c '"+asking+`[ -e /sbx/slot/api.sock ] && echo a socket is there
+ask it -p leaf; ask it -p leaf'`)
+	r := wait(t, d, id, 40*time.Second)
+	out := d.Sbx("logs", id)
+	said := answers(t, out.Stdout)["it"]
+	if r.Status != "success" || len(said) != 2 || said[0] != said[1] || strings.HasPrefix(said[0], "0|") || strings.Contains(out.Stdout, "a socket") {
+		t.Errorf("%+v %q %+v", r.Outcome, said, out)
+	}
+	t.Logf("a job at the bottom is told %q", said)
+	if jobs := tree(t, d, id); len(jobs) != 2 {
+		t.Errorf("%d jobs: %+v", len(jobs), jobs)
+	}
+}
+
+// The bounds of the tree: one more at once, one more ever.
+func TestTreeIsNoWider(t *testing.T) {
+	for profile, script := range map[string]string{
+		"two-live": `sbx run -d -p leaf -- sleep 300 >/tmp/id` + asking + `ask it -p leaf; ask it -p leaf; sbx cancel --kill $(cat /tmp/id) >/dev/null; sbx wait -q $(cat /tmp/id) 2>/dev/null`,
+		"two-ever": `sbx run -p leaf -- true` + asking + `ask it -p leaf; ask it -p leaf`,
 	} {
-		t.Run(tt.profile, func(t *testing.T) {
-			id := start(t, d, tt.profile, strings.ReplaceAll(tt.script, "%s", tt.profile)+"; sleep 1")
+		t.Run(profile, func(t *testing.T) {
+			d := daemon(t)
+			id := start(t, d, profile, script+"; sleep 1")
 			r := wait(t, d, id, 40*time.Second)
 			out := d.Sbx("logs", id)
 			said := answers(t, out.Stdout)["it"]
 			if r.Status != "success" || len(said) != 2 || said[0] != said[1] || !strings.HasPrefix(said[0], "120|1|") ||
-				!strings.Contains(said[0], tt.code) || !strings.Contains(said[0], tt.names) {
+				!strings.Contains(said[0], "(tree_limit)") || !strings.Contains(said[0], "2") {
 				t.Errorf("%+v %q %s", r.Outcome, said, out.Stderr)
 			}
+			t.Logf("told %q", said)
 			jobs := tree(t, d, id)
 			if len(jobs) != 2 {
 				t.Errorf("%d jobs: %+v", len(jobs), jobs)
 			}
-			asker := id
-			if tt.profile == "flat" {
-				asker = jobs[1].ID
-			}
-			if denied := inspect(t, d, asker).of("denied"); len(denied) == 0 || denied[0]["code"] != tt.code {
+			if denied := inspect(t, d, id).of("denied"); len(denied) != 2 || denied[0]["code"] != "tree_limit" {
 				t.Errorf("events of the parent: %v", denied)
 			}
 			for _, b := range jobs[0].Budget {

@@ -48,11 +48,11 @@ func TestThreeLevelsInOnePlace(t *testing.T) {
 	}
 }
 
-// Probe 108: what burns beside the waiting process burns nothing while the place is lent.
+// Probe 108: what burns while a background process waits burns nothing while the place is lent.
 func TestLentPlaceBurnsNothing(t *testing.T) {
 	d := harness.New(t, harness.Options{Config: onePlace + family})
-	id := start(t, d, "top", `(while :; do :; done) &
-sbx run -p leaf --name sleeper -- sleep 6; echo over; kill %1`)
+	id := start(t, d, "top", `(sbx run -p leaf --name sleeper -- sleep 6; touch /tmp/over) &
+until [ -f /tmp/over ]; do :; done; echo over`)
 	waitFor(t, "the child to run in its parent's place", func() bool {
 		jobs := tree(t, d, id)
 		return len(jobs) == 2 && jobs[0].State == "waiting" && jobs[1].State == "running"

@@ -99,7 +99,7 @@ func asOutsider(t *testing.T, d *harness.Daemon, args ...string) harness.Output 
 	return harness.Output{Stdout: out.String(), Stderr: errs.String(), Code: cmd.ProcessState.ExitCode()}
 }
 
-// run is sbx run of a shell script under a profile; the job's name is that of the test.
+// run is sbx run of a shell script under a profile.
 func run(t *testing.T, d *harness.Daemon, profile, script string, flags ...string) harness.Output {
 	t.Helper()
 	return d.Sbx(command(profile, script, flags...)...)
@@ -121,8 +121,8 @@ func command(profile, script string, flags ...string) []string {
 // inspected is what sbx inspect tells of a job.
 type inspected struct {
 	api.Job
-	Result *api.Result
-	Events []api.Event
+	Result *api.Result `json:"result"` // stands for the job's word of that name
+	Events []api.Event `json:"events"`
 }
 
 func inspect(t *testing.T, d *harness.Daemon, id string) inspected {

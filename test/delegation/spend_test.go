@@ -48,6 +48,23 @@ func TestProcessorTimeOfAChildIsItsParents(t *testing.T) {
 	}
 }
 
+// What a child was granted and did not use is its parent's again when it has ended.
+func TestWhatAChildDoesNotUseComesBack(t *testing.T) {
+	d := daemon(t)
+	id := start(t, d, "spender", `for i in 1 2 3; do
+	sbx run -p leaf --budget cpu=1500ms --strict-budget --name frugal-$i -- true || exit 9
+done`)
+	if r := wait(t, d, id, 60*time.Second); r.Status != "success" {
+		t.Errorf("%+v\n%s", r.Outcome, d.Sbx("logs", id).Stderr)
+	}
+	for _, j := range tree(t, d, id) {
+		cpu := pot(t, j, "cpu_ms")
+		if cpu.Spent > 1000 || cpu.Granted != 0 || j.Parent != "" && (cpu.Limit == nil || *cpu.Limit != 1500) {
+			t.Errorf("%s: limit %d, spent %d, granted %d", j.Name, deref(cpu.Limit), cpu.Spent, cpu.Granted)
+		}
+	}
+}
+
 func TestOutputEndsAtTheByte(t *testing.T) {
 	d := daemon(t)
 	o := run(t, d, "spender", "yes 0123456 | head -c 1000000; sleep 30", "--name", "writer")
@@ -77,8 +94,9 @@ sbx run -q -p leaf --name writing-child -- sh -c 'yes 0123456 | head -c 100000; 
 	if r.Stream.Kept != 60000 || r.Stream.Kept+child.Stream.Kept != 100000 {
 		t.Errorf("parent %+v, child %+v", r.Stream, child.Stream)
 	}
-	if line := pot(t, tree(t, d, id)[0], "output_bytes"); line.Spent != 100000 {
-		t.Errorf("%+v", line)
+	jobs := tree(t, d, id)
+	if line := pot(t, jobs[0], "output_bytes"); line.Spent != 100000 {
+		t.Errorf("the tree spent %d of %d; children %+v", line.Spent, deref(line.Limit), jobs[1].Budget)
 	}
 }
 
