@@ -10,7 +10,10 @@ import (
 )
 
 // accounts gives the ledger's budgets the words of the server.
-type accounts struct{ db store.Trees }
+type accounts struct {
+	db      store.Trees
+	refused func(job.ID) ([]job.Denial, int)
+}
 
 func (a accounts) Budget(ctx context.Context, ids []job.ID) (map[job.ID][]api.BudgetLine, error) {
 	pots, err := a.db.Pots(ctx, ids...)
@@ -31,8 +34,11 @@ func (a accounts) Budget(ctx context.Context, ids []job.ID) (map[job.ID][]api.Bu
 	return out, nil
 }
 
-// Denials of a live job are in its events; they come with its result when it has ended.
-func (a accounts) Denials(context.Context, job.ID) ([]job.Denial, int, error) { return nil, 0, nil }
+// Denials are those of this daemon; all of them are events of the job.
+func (a accounts) Denials(_ context.Context, id job.ID) ([]job.Denial, int, error) {
+	first, total := a.refused(id)
+	return first, total, nil
+}
 
 // freezer gives the ledger's freezes the words of the server.
 type freezer struct{ db store.Trees }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -191,6 +192,11 @@ func (x *run) stage(ctx context.Context, slot string) ([]sandbox.Bind, func(), e
 			stage.Close()
 			return nil, nil, err
 		}
+		if f.Name() != s.path {
+			_ = f.Close()
+			stage.Close()
+			return nil, nil, job.Errorf(job.CodeWorkspace, "", "%q leads to %q now; a link was put in its way after the job was admitted", s.path, f.Name())
+		}
 		bind, err := stage.Add(f, dir, s.target)
 		_ = f.Close()
 		if err != nil {
@@ -204,16 +210,20 @@ func (x *run) stage(ctx context.Context, slot string) ([]sandbox.Bind, func(), e
 
 // files are what the job finds, read-only, below /sbx/slot.
 func (x *run) files() (map[string][]byte, error) {
-	if x.job.Spec.Task == nil {
-		return nil, nil
+	files := map[string][]byte{}
+	for name, content := range map[string]any{taskFile: x.job.Spec.Task, termsFile: x.job.Spec.Agent} {
+		if reflect.ValueOf(content).IsNil() {
+			continue
+		}
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(content); err != nil {
+			return nil, err
+		}
+		files[name] = b.Bytes()
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(x.job.Spec.Task); err != nil {
-		return nil, err
-	}
-	return map[string][]byte{taskFile: b.Bytes()}, nil
+	return files, nil
 }
 
 // removeSlot takes everything away that the slot was. What fails is on the slot's record and tried again by the sweep.

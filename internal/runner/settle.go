@@ -179,6 +179,7 @@ func (x *run) commit(e job.Ended) job.Disposition {
 			x.slot = nil
 			return job.Detached
 		}
+		x.endChildren(true) // the ledger ends no job before its children
 	}
 }
 

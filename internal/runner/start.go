@@ -8,7 +8,11 @@ import (
 	"sandboxd/internal/wire"
 )
 
-const taskFile = "task.json"
+// Files of a job in its slot's directory.
+const (
+	taskFile  = "task.json"  // its parent's words
+	termsFile = "agent.json" // what an agent is told of its envelope: trust, risk, tools, mode, model
+)
 
 // finishMin is the least finishing window, so that a trap of a one-second job gets to run.
 const finishMin = 200 * time.Millisecond
@@ -52,6 +56,9 @@ func environment(j job.Job, door bool) []string {
 	}
 	if j.Spec.Task != nil {
 		base = append(base, job.EnvVar{Name: "SANDBOXD_TASK", Value: sandbox.PathSlot + "/" + taskFile})
+	}
+	if j.Spec.Agent != nil {
+		base = append(base, job.EnvVar{Name: "SANDBOXD_AGENT", Value: sandbox.PathSlot + "/" + termsFile})
 	}
 	if door {
 		base = append(base, job.EnvVar{Name: "SANDBOXD_SOCKET", Value: sandbox.PathSlot + "/" + sandbox.JobSocketName})

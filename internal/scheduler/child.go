@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sandboxd/internal/admission"
@@ -104,12 +105,39 @@ func (s *Scheduler) denied(ctx context.Context, c job.Caller, r admission.Reques
 		}
 		s.mu.Unlock()
 	}
+	s.keepDenial(c.Job, job.Denial{Kind: "delegation", Code: e.Code, Field: e.Field, Detail: e.Message, TimeMS: s.opt.Now()})
 	note, cancel := context.WithTimeout(context.WithoutCancel(ctx), denyTimeout)
 	defer cancel()
 	if _, noteErr := s.opt.Trees.Deny(note, store.Denial{Parent: c.Job, Code: e.Code, Field: e.Field, Detail: e.Message, NowMS: s.opt.Now()}); noteErr != nil {
 		s.opt.Log.Warn().Err(noteErr).Str("job", string(c.Job)).Msg("a denial could not be recorded")
 	}
 	return err
+}
+
+// denials are what was refused a live job: the first of them, and how many.
+type denials struct {
+	first []job.Denial
+	total int
+}
+
+func (s *Scheduler) keepDenial(id job.ID, d job.Denial) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, open := s.done[id]; !open {
+		return
+	}
+	kept := s.denials[id]
+	if kept.total++; len(kept.first) < job.MaxDenials {
+		kept.first = append(kept.first, d)
+	}
+	s.denials[id] = kept
+}
+
+// Denials returns the first of what this daemon refused a job that has not ended, and how many there were.
+func (s *Scheduler) Denials(id job.ID) (first []job.Denial, total int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.denials[id].first), s.denials[id].total
 }
 
 // stable reports whether a denial of this kind stays one however often it is asked.

@@ -38,8 +38,9 @@ func (s *Scheduler) Finishing(ctx context.Context, j job.Job) error {
 // again until ctx ends: without its end the job would be running for ever, with nobody to run it.
 func (s *Scheduler) Finish(ctx context.Context, j job.Job, from job.State, e job.Ended) error {
 	s.recall(j.ID)
+	e.Result.Denials, e.Result.DenialsTotal = s.Denials(j.ID)
 	e.Times.Settled = s.opt.Now()
-	f := store.Finish{ID: j.ID, Attempt: j.Attempt, From: from, Outcome: e.Outcome, Result: e.Result, Times: e.Times}
+	f := store.Finish{ID: j.ID, Attempt: j.Attempt, From: from, Outcome: e.Outcome, Result: e.Result, Times: e.Times, Measured: e.Measured}
 	err := s.opt.Ledger.Finish(ctx, f)
 	for job.CodeOf(err) == job.CodeUnavailable && ctx.Err() == nil && s.stop.Err() == nil {
 		s.opt.Log.Warn().Err(err).Str("job", string(j.ID)).Msg("the end of a job could not be stored; trying again")

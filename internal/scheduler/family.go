@@ -139,4 +139,5 @@ func (s *Scheduler) forgetLocked(id job.ID) {
 	delete(s.meters, id)
 	delete(s.warned, id)
 	delete(s.refused, id)
+	delete(s.denials, id)
 }

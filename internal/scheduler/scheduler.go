@@ -82,6 +82,7 @@ type Scheduler struct {
 	meters   meters
 	warned   map[job.ID]int // the highest share of cpu a live job was warned of, in percent
 	refused  refusals
+	denials  map[job.ID]denials
 	done     map[job.ID]chan struct{} // of every job that is queued or running here
 }
 
@@ -102,7 +103,7 @@ func New(o Options) *Scheduler {
 		o.EngineUp = func() bool { return true }
 	}
 	return &Scheduler{opt: o, wake: make(chan struct{}, 1), queue: newQueue(),
-		running: map[job.ID]*execution{}, done: map[job.ID]chan struct{}{}, meters: meters{}, warned: map[job.ID]int{}, refused: refusals{}}
+		running: map[job.ID]*execution{}, done: map[job.ID]chan struct{}{}, meters: meters{}, warned: map[job.ID]int{}, refused: refusals{}, denials: map[job.ID]denials{}}
 }
 
 // Open loads the queue, resumes the jobs an earlier daemon left and starts the loop.

@@ -88,6 +88,12 @@ func TestChildAskingForMoreIsRefused(t *testing.T) {
 		{"delegates", "--delegates top", "delegates", "leaf"},
 		{"outside", "--workspace /etc", "workspace", "/workspace"},
 		{"mount", "-v /etc:etc", "mounts.etc", "/workspace"},
+		{"trust", "--trust trusted", "trust", "untrusted"},
+		{"tmp", "--tmp-size 1g", "limits.tmp_bytes", "KiB"},
+		{"home", "--home-size 1g", "limits.home_bytes", "KiB"},
+		{"out", "--out-size 1g", "limits.out_bytes", "KiB"},
+		{"keep", "--output-keep 3g", "limits.output_keep", "512MiB"},
+		{"two-at-once", "-m 512m --cpus 2", "limits.memory", "limits.cpus"},
 		{"strict", "--budget cpu=100s --strict-budget", "budget.cpu", "1m0s"},
 		{"strict-output", "--budget output=2MiB --strict-budget", "budget.output_bytes", "1"},
 	}
@@ -97,7 +103,7 @@ func TestChildAskingForMoreIsRefused(t *testing.T) {
 		if a.name == "roster" {
 			p = ""
 		}
-		script += fmt.Sprintf("ask %[1]s %[2]s; sleep 0.05; ask %[1]s %[2]s\n", a.name, p+a.flags)
+		script += fmt.Sprintf("ask %[1]s %[2]s; sleep 0.1; ask %[1]s %[2]s\n", a.name, p+a.flags)
 	}
 	script += "echo asked; until [ -f /workspace/end ]; do sleep 0.1; done"
 	dir := workspace(t)
