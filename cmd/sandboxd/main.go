@@ -3,12 +3,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
 	"syscall"
+	"text/tabwriter"
 
 	"github.com/urfave/cli/v3"
 
@@ -65,18 +67,27 @@ func command() *cli.Command {
 			Commands: []*cli.Command{{
 				Name: "validate", Usage: "reads the configuration and says what is wrong with it",
 				Flags: []cli.Flag{file}, OnUsageError: wrong, Action: validate,
+			}, {
+				Name: "show", Usage: "prints every effective value; profiles are shown by 'sbx profiles NAME'",
+				Flags:        []cli.Flag{file, &cli.BoolFlag{Name: "origin", Usage: "tell where each value comes from"}, &cli.BoolFlag{Name: "json", Usage: "one JSON array"}},
+				OnUsageError: wrong, Action: show,
 			}},
 		}},
 	}
 }
 
-func load(c *cli.Command) (config.Config, string, error) {
+func configPath(c *cli.Command) string {
 	path := c.String("config")
 	if path == "" {
 		if _, err := os.Stat(defaultConfig); err == nil {
 			path = defaultConfig
 		}
 	}
+	return path
+}
+
+func load(c *cli.Command) (config.Config, string, error) {
+	path := configPath(c)
 	host, err := hostSize()
 	if err != nil {
 		return config.Config{}, path, err
@@ -103,6 +114,32 @@ func validate(_ context.Context, c *cli.Command) error {
 	}
 	fmt.Println(path + ": sound")
 	return nil
+}
+
+func show(_ context.Context, c *cli.Command) error {
+	host, err := hostSize()
+	if err != nil {
+		return err
+	}
+	cfg, text, err := config.LoadText(configPath(c), host)
+	if err != nil {
+		return err
+	}
+	settings := config.Settings(text, cfg)
+	if c.Bool("json") {
+		enc := json.NewEncoder(os.Stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(settings)
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	for _, s := range settings {
+		if c.Bool("origin") {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", s.Key, s.Value, s.Origin)
+		} else {
+			fmt.Fprintf(w, "%s\t%s\n", s.Key, s.Value)
+		}
+	}
+	return w.Flush()
 }
 
 func serve(ctx context.Context, c *cli.Command) error {
