@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -243,6 +244,9 @@ func (d *daemon) forbidden() []string {
 		out = append(out, root)
 	} else {
 		out = append(out, "/var/lib/docker")
+	}
+	if at, ok := strings.CutPrefix(d.eng.Host(), "unix://"); ok {
+		out = append(out, at)
 	}
 	if d.configPath != "" {
 		if abs, err := filepath.Abs(d.configPath); err == nil {

@@ -179,7 +179,7 @@ func (s *Scheduler) lenderLocked() (job.ID, *execution) {
 	for other, e := range s.running {
 		s.addLocked(&l, e, e.lent || other == id)
 	}
-	if _, ok := s.queue.pick(l, s.opt.Capacity); !ok {
+	if next, _ := s.queue.choose(l, s.opt.Capacity); next == nil {
 		return "", nil
 	}
 	return id, s.running[id]

@@ -98,11 +98,24 @@ func (q *queue) position(id job.ID) int {
 // pick returns the job that starts next, or none: no place, or nothing that fits. A job at the head of its uid that is
 // passed by because it does not fit is counted; after maxBypass times all others wait for it, whoever they are of.
 func (q *queue) pick(l load, c Capacity) (store.QueueItem, bool) {
-	if l.running >= c.MaxRunning {
+	chosen, passed := q.choose(l, c)
+	if chosen == nil {
 		return store.QueueItem{}, false
 	}
-	var chosen, starving *waiting
-	var passed []*waiting
+	for _, w := range passed {
+		w.bypassed++
+	}
+	q.turn++
+	q.served[chosen.OwnerUID] = q.turn
+	return chosen.QueueItem, true
+}
+
+// choose is pick as a question: it changes nothing. passed are those that are passed by.
+func (q *queue) choose(l load, c Capacity) (chosen *waiting, passed []*waiting) {
+	if l.running >= c.MaxRunning {
+		return nil, nil
+	}
+	var starving *waiting
 	for _, uid := range q.order(l, c) {
 		head := q.first(uid, l, c, false)
 		if head.bypassed >= maxBypass && (starving == nil || head.ID < starving.ID) {
@@ -122,19 +135,11 @@ func (q *queue) pick(l load, c Capacity) (store.QueueItem, bool) {
 	}
 	if starving != nil {
 		if !l.fits(starving.QueueItem, c) {
-			return store.QueueItem{}, false
+			return nil, nil
 		}
-		chosen, passed = starving, nil
+		return starving, nil
 	}
-	if chosen == nil {
-		return store.QueueItem{}, false
-	}
-	for _, w := range passed {
-		w.bypassed++
-	}
-	q.turn++
-	q.served[chosen.OwnerUID] = q.turn
-	return chosen.QueueItem, true
+	return chosen, passed
 }
 
 // order lists the uids that wait and may have one job more, the one whose turn it is first.
