@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes every target for FUZZTIME (60s): fuzz.sh [PACKAGE...]. Inputs that fail are kept in testdata/fuzz.
+# Fuzzes every target for FUZZTIME (60s), then runs the property tests of algebra and ledger RAPIDCHECKS (10000) times each:
+# fuzz.sh [PACKAGE...]. Inputs that fail are kept in testdata.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/go.sh
@@ -17,4 +18,10 @@ while read -r package name; do
   go test -vet=off -run '^$' -fuzz "^$name\$" -fuzztime "$time" "$package" </dev/null || failed=$((failed + 1))
 done <<<"$targets"
 echo "fuzz: $(wc -l <<<"$targets") targets, $failed failed"
+
+checks=${RAPIDCHECKS:-10000}
+for suite in ./internal/envelope:. ./internal/budget:. ./internal/store:Model ./internal/scheduler:WhateverHappens; do
+  echo "fuzz: ${suite%%:*}, $checks cases of each property"
+  go test -vet=off -count=1 -timeout 4h -run "${suite##*:}" "${suite%%:*}" -rapid.checks="$checks" </dev/null || failed=$((failed + 1))
+done
 [ "$failed" = 0 ]

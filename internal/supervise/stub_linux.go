@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -72,12 +73,34 @@ func become(m wire.Start) *wire.StartError {
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &unix.Sigset_t{}, nil); err != nil {
 		return startError(wire.OpStub, "", err, "cannot clear the signal mask")
 	}
+	unignoreAll()
 	now := binary.BigEndian.AppendUint64(nil, uint64(wire.Boottime()))
 	if err := writeNote(statusFD, noteExec, now); err != nil {
 		return startError(wire.OpStub, "", err, "init is gone")
 	}
 	// Not unix.Exec: this one gives RLIMIT_NOFILE back, which the runtime raised.
 	return execError(path, syscall.Exec(path, m.Argv, m.Env))
+}
+
+// sigaction is the kernel's, alike on amd64 and arm64.
+type sigaction struct {
+	handler  uintptr
+	flags    uint64
+	restorer uintptr
+	mask     uint64
+}
+
+// unignoreAll gives every ignored signal its default back. Handlers an exec resets, but what is ignored stays so, those
+// that the runtime leaves to the C library (32 to 34) included.
+func unignoreAll() {
+	const ignored, setSize = 1, 8
+	for sig := uintptr(1); sig <= 64; sig++ {
+		var act sigaction
+		if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&act)), setSize, 0, 0); e == 0 && act.handler == ignored {
+			act = sigaction{}
+			_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&act)), 0, setSize, 0, 0)
+		}
+	}
 }
 
 func emptyStdin() error {

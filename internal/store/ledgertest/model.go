@@ -38,8 +38,7 @@ func RunModel(t *testing.T, open func(*rapid.T) Reopenable) {
 				"finish":  m.finish,
 				"cancel":  m.cancel,
 				"freeze":  m.freeze,
-				"reopen":  func(rt *rapid.T) { m.again(rt, m.ledger.Reopen) },
-				"crash":   func(rt *rapid.T) { m.again(rt, m.ledger.Crash) },
+				"restart": m.restart,
 				"":        m.checkTouched,
 			})
 		}

@@ -13,7 +13,16 @@ import (
 	"sandboxd/internal/store"
 )
 
-func (m *model) again(rt *rapid.T, open func() error) {
+// restart opens the ledger again, after a close or a crash; seldom, because it takes long.
+func (m *model) restart(rt *rapid.T) {
+	open := m.ledger.Reopen
+	switch rapid.IntRange(0, 5).Draw(rt, "crash, close or neither") {
+	case 0:
+		open = m.ledger.Crash
+	case 1:
+	default:
+		rt.Skip("not now")
+	}
 	if err := open(); err != nil {
 		rt.Fatal(err)
 	}
