@@ -136,6 +136,9 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ErrNoAnswer) {
 		return cause
 	}
+	if refused := c.noDoor(err); refused != nil {
+		return refused
+	}
 	e := c.socketError(err)
 	if errors.Is(context.Cause(ctx), ErrNoAnswer) {
 		e.Kind = ErrNoAnswer

@@ -6,14 +6,31 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"sandboxd/api"
 )
 
 const hintNoDaemon = "start it with 'sandboxd' or 'make run', or set " + SocketEnv + " if it listens elsewhere"
+
+// JobEnv names the environment variable by which a command knows that it runs in a job.
+const JobEnv = "SANDBOXD_JOB"
+
+// noDoor is the refusal of a job that was given no socket, nil elsewhere: no daemon can be asked, and none would allow
+// more.
+func (c *Client) noDoor(err error) error {
+	if c.socket != DefaultSocket || os.Getenv(JobEnv) == "" || !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return &Error{api.Problem{Title: "Forbidden", Status: http.StatusForbidden, Code: "forbidden",
+		Detail: "this job may not delegate: its profile names none for children, or it is as deep as its tree may be",
+		Hint:   "do the work in this job, or let the operator extend delegates or max_depth", ExitCode: 120}}
+}
 
 // socketError sorts a failed exchange: whether a connection was made at all, and what stopped it.
 func (c *Client) socketError(err error) *SocketError {

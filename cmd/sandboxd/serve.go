@@ -25,7 +25,7 @@ func (d *daemon) openServer(context.Context) (func(context.Context) error, error
 		return nil, err
 	}
 	d.server = server.New(server.Config{
-		Jobs: d.sched, Records: d.db, Accounts: accounts{d.db, d.sched.Denials}, Freezer: freezer{d.db}, Waiter: d.sched, Streams: streams{d.logs, d.sched.Done}, Status: d, Log: d.log, Node: nodeName,
+		Jobs: d.sched, Records: d.db, Accounts: accounts{d.db, d.sched.Denials, d.sched.Used}, Freezer: freezer{d.db}, Waiter: d.sched, Streams: streams{d.logs, d.sched.Done}, Status: d, Log: d.log, Node: nodeName,
 		MaxConns: d.cfg.Socket.MaxConns, MaxConnsOne: d.cfg.Socket.MaxConnsUser, LeaseGrace: d.cfg.Jobs.LeaseGrace,
 	})
 	d.doors.serve(d.server)

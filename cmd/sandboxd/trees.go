@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"sandboxd/api"
+	"sandboxd/internal/budget"
 	"sandboxd/internal/job"
 	"sandboxd/internal/store"
 )
@@ -13,6 +14,7 @@ import (
 type accounts struct {
 	db      store.Trees
 	refused func(job.ID) ([]job.Denial, int)
+	live    func(job.ID) map[string]int64 // what a job that has not ended has used itself; of a ceiling, its whole subtree
 }
 
 func (a accounts) Budget(ctx context.Context, ids []job.ID) (map[job.ID][]api.BudgetLine, error) {
@@ -22,10 +24,16 @@ func (a accounts) Budget(ctx context.Context, ids []job.ID) (map[job.ID][]api.Bu
 	}
 	out := map[job.ID][]api.BudgetLine{}
 	for id, lines := range pots {
+		live := a.live(id)
 		for _, l := range lines {
 			line := api.BudgetLine{Dimension: l.Dimension, Limit: l.Limit, Spent: l.Spent, Granted: l.Granted}
+			if used, ok := live[l.Dimension]; ok && budget.Dim(l.Dimension).Kind() == budget.Ceiling {
+				line.Spent = max(line.Spent, used)
+			} else {
+				line.Spent += used
+			}
 			if l.Limit != nil {
-				left := max(*l.Limit-l.Spent-l.Granted, 0)
+				left := max(*l.Limit-line.Spent-l.Granted, 0)
 				line.Left = &left
 			}
 			out[id] = append(out[id], line)

@@ -50,12 +50,25 @@ func (s *Scheduler) admission(j job.Job, adm admission.Admitted, parent *admissi
 	a.Budget = &store.BudgetAsk{Inherit: adm.Inherit, Limits: adm.Budget, Places: max(adm.Places, 1), Strict: adm.Strict}
 	if parent != nil {
 		a.Budget.Most = adm.Envelope.Budget
-		a.Budget.OwnUse = map[string]int64{
-			string(budget.CPUMS):       s.runner.CPU(parent.Job.ID).Milliseconds(),
-			string(budget.OutputBytes): s.written(parent.Job.ID),
-		}
+		a.Budget.OwnUse = s.Used(parent.Job.ID)
 	}
 	return a
+}
+
+// Used is what a job that has not ended has used of the measured dimensions: of cpu itself, of output with all below it.
+// Nil where it does not run here.
+func (s *Scheduler) Used(id job.ID) map[string]int64 {
+	s.mu.Lock()
+	_, runs := s.running[id]
+	_, open := s.done[id] // closed once the end is in the ledger, which has it all then
+	s.mu.Unlock()
+	if !runs || !open {
+		return nil
+	}
+	return map[string]int64{
+		string(budget.CPUMS):       s.runner.CPU(id).Milliseconds(),
+		string(budget.OutputBytes): s.written(id),
+	}
 }
 
 // written is what a live job and its live descendants have written.
