@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,11 +13,36 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"sandboxd/api"
 )
 
 const hintNoDaemon = "start it with 'sandboxd' or 'make run', or set " + SocketEnv + " if it listens elsewhere"
+
+// doorAway is how long a job waits for its socket to be answered again: a daemon that starts anew opens the sockets of
+// the jobs it finds one by one.
+const (
+	doorAway = 10 * time.Second
+	doorLook = 100 * time.Millisecond
+)
+
+func (c *Client) dial(ctx context.Context) (net.Conn, error) {
+	var d net.Dialer
+	inJob := os.Getenv(JobEnv) != "" && c.socket != DefaultSocket
+	for deadline := time.Now().Add(doorAway); ; {
+		conn, err := d.DialContext(ctx, "unix", c.socket)
+		gone := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
+		if err == nil || !inJob || !gone || time.Now().After(deadline) {
+			return conn, err
+		}
+		select {
+		case <-time.After(doorLook):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
 
 // JobEnv names the environment variable by which a command knows that it runs in a job.
 const JobEnv = "SANDBOXD_JOB"
