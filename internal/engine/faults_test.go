@@ -168,10 +168,10 @@ func TestAnswersThatCannotBeRead(t *testing.T) {
 		"empty":       says(200, ""),
 	} {
 		for _, call := range []string{"info", "inspect", "create", "list", "image inspect", "image pull", "image load"} {
+			if name == "empty" && (call == "image pull" || call == "image load") {
+				continue // a stream without a message is no fault
+			}
 			t.Run(name+" "+call, func(t *testing.T) {
-				if name == "empty" && (call == "image pull" || call == "image load") {
-					t.Skip("no message is a message too: nothing failed")
-				}
 				s := newStub(t, "1.24", "1.51").on("GET /images/"+imageID+"/json", says(200, imageAnswer))
 				c := everyCall(s.client(t))[call]
 				s.on(c.request, answer)
