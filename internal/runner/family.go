@@ -34,6 +34,20 @@ type Doors interface {
 // childrenGrace is how long children may take to end beyond their own finishing windows.
 const childrenGrace = 5 * time.Second
 
+// openUp makes the job one that can be frozen and metered, and then gives it its socket: what comes through it must find
+// both.
+func (x *run) openUp() error {
+	if r, err := x.slot.Readings(); err == nil {
+		x.cpu.Store(int64(r.CPU))
+	}
+	if x.r.opt.Family != nil {
+		stdout, stderr := x.out.Sums()
+		x.meter = x.r.opt.Family.Output(x.job, int64(stdout.Bytes+stderr.Bytes))
+	}
+	x.live.Store(x.slot)
+	return x.openDoor()
+}
+
 // openDoor gives the job its socket, if it may have one.
 func (x *run) openDoor() error {
 	if x.r.opt.Doors == nil {
@@ -65,10 +79,11 @@ func (x *run) endChildren(kill bool) {
 	}
 	grace := x.window() + childrenGrace
 	for _, now := range []bool{kill, true} {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(x.kill), grace)
+		// Children that an ending daemon leaves are the next one's to end.
+		ctx, cancel := context.WithTimeout(x.stop, grace)
 		err := x.r.opt.Family.EndChildren(ctx, x.job, now)
 		cancel()
-		if err == nil {
+		if err == nil || x.stop.Err() != nil {
 			return
 		}
 		x.log.Warn().Err(err).Bool("kill", now).Msg("children of the job did not end in time")

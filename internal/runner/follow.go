@@ -32,7 +32,6 @@ type course struct {
 	cause    *job.CancelCause // of the first cancel that reached init
 	over     chan exhausted   // a budget ran out; room for one
 	spent    job.Reason       // the budget that ran out first
-	meter    Meter            // of output; nil where nothing bounds it
 	cut      atomic.Bool      // output beyond the budget was dropped
 	ready    chan func()      // what to do once the children have ended
 	ending   sync.WaitGroup   // the goroutine that ends them
@@ -49,13 +48,8 @@ func (x *run) follow(held wire.Held) job.Disposition {
 	c := &course{run: x, escalate: stoppedTimer(), over: make(chan exhausted, 1), ready: make(chan func(), 1)}
 	defer c.escalate.Stop()
 	defer c.ending.Wait()
-	if x.r.opt.Family != nil {
-		stdout, stderr := x.out.Sums()
-		c.meter = x.r.opt.Family.Output(x.job, int64(stdout.Bytes+stderr.Bytes))
-	}
 	c.deadline = time.Now().Add(time.Duration(x.posture.TimeoutMS)*time.Millisecond + initSlack)
 	c.stdin.attach(x.slot.Conn(), x.job.Spec, held)
-	x.live.Store(x.slot)
 	defer x.live.Store(nil)
 	c.quit = c.listen()
 	defer c.quit()
@@ -129,8 +123,9 @@ func (c *course) cancelJob() {
 // end ends the job's children and then does what ends the job itself. Of several ends that come while the children are
 // being ended, those that kill count.
 func (c *course) end(kill bool, then func()) {
-	if c.r.opt.Family == nil || kill && c.rung > 0 {
-		then()
+	c.closeDoor() // nothing new comes below it
+	if c.r.opt.Family == nil || kill {
+		then() // its children are ended before the end is committed
 		return
 	}
 	c.rung = max(c.rung, 1)
@@ -145,6 +140,9 @@ func (c *course) end(kill bool, then func()) {
 
 // ask sends a cancel to init and sets the time after which the daemon does it itself.
 func (c *course) ask(grace time.Duration, why string) {
+	if c.asked != nil && c.asked.GraceMS == 0 && grace > 0 {
+		return // a kill is not taken back
+	}
 	c.asked = &wire.Cancel{GraceMS: grace.Milliseconds(), Cause: why}
 	if err := send(c.slot.Conn(), *c.asked); err != nil {
 		c.log.Debug().Err(err).Msg("init could not be told to end the job")

@@ -78,7 +78,14 @@ func (x *run) adopted(held wire.Held) job.Disposition {
 	if err := x.slot.Thaw(ctx); err != nil {
 		x.log.Warn().Err(err).Msg("the job could not be thawed")
 	}
-	if err := x.openDoor(); err != nil {
+	if x.from == job.Waiting {
+		if err := x.r.opt.Ledger.Awake(ctx, x.job); err != nil {
+			x.log.Warn().Err(err).Msg("the job's wait could not be ended in the ledger")
+		} else {
+			x.from = job.Running
+		}
+	}
+	if err := x.openUp(); err != nil {
 		x.log.Error().Err(err).Msg("the job's socket could not be opened again")
 	}
 	if !held.Started {
@@ -127,7 +134,11 @@ func (x *run) gone(reason job.Reason, detail string) job.Disposition {
 	if errors.As(context.Cause(x.kill), &cause) {
 		o.Status, o.Reason, o.KilledBy = job.Cancelled, cause.Reason, wire.CauseCancel
 	}
-	return x.commit(job.Ended{Outcome: o, Result: x.result(nil), Times: x.times})
+	e := job.Ended{Outcome: o, Result: x.result(nil), Times: x.times, Measured: map[string]int64{}}
+	if written := e.Result.Usage.OutputBytes; written != nil {
+		e.Measured["output_bytes"] = *written
+	}
+	return x.commit(e)
 }
 
 func (x *run) removeRecord(rec sandbox.SlotRecord) {

@@ -43,6 +43,7 @@ type run struct {
 	req    sandbox.Request // of the slot
 	out    *results.Writer
 	door   io.Closer // the job's own socket, if it has one
+	meter  Meter     // of output; nil where nothing bounds it
 	stdin  *stdin
 	times  job.Times
 	from   job.State // state the ledger holds
@@ -91,7 +92,7 @@ func (x *run) fresh() job.Disposition {
 	if x.out, err = x.r.opt.Logs.Create(x.job.ID, results.Options{Keep: x.posture.OutputKeep}); err != nil {
 		return x.fail(job.ReasonStorage, err)
 	}
-	if err := x.openDoor(); err != nil {
+	if err := x.openUp(); err != nil {
 		return x.fail(job.ReasonStartFailed, err)
 	}
 	return x.handOver(setup)

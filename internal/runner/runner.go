@@ -4,6 +4,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"sync"
@@ -23,6 +24,10 @@ type Ledger interface {
 	Finishing(ctx context.Context, j job.Job) error
 	Finish(ctx context.Context, j job.Job, from job.State, e job.Ended) error
 	MayRetry(j job.Job) bool
+	// Awake commits waiting → running, for a job that an earlier daemon left waiting.
+	Awake(ctx context.Context, j job.Job) error
+	// Standing is the state the ledger holds of this attempt of a job; done where it is another's.
+	Standing(ctx context.Context, j job.Job) (job.State, error)
 	// Fenced reports whether an error says that another transition of the job was first.
 	Fenced(err error) bool
 }
@@ -109,7 +114,11 @@ func (r *Runner) Freeze(ctx context.Context, id job.ID) error {
 	if slot == nil {
 		return job.Errorf(job.CodeConflict, "", "job %s does not run", id)
 	}
-	return slot.Freeze(ctx)
+	err := slot.Freeze(ctx)
+	if errors.Is(err, sandbox.ErrNoJobCgroup) {
+		return job.Wrap(job.CodeWouldBlock, err, "job %s cannot be frozen", id)
+	}
+	return err
 }
 
 // CPU is the processor time a running job has used as of the last look at it.

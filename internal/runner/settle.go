@@ -20,7 +20,7 @@ func (c *course) settle(ex wire.Exited, seq uint64) job.Disposition {
 	c.sample()
 	c.times.Finished = nowMS()
 	c.closeDoor()
-	c.endChildren(false)
+	c.endChildren(c.asked != nil && c.asked.GraceMS == 0)
 	e := job.Ended{Outcome: c.outcome(ex), Times: c.times}
 	e.Result = c.result(&ex)
 	e.Measured = c.measured(e.Result.Usage)
@@ -168,6 +168,8 @@ func (x *run) commit(e job.Ended) job.Disposition {
 		switch {
 		case err == nil:
 			return job.Settled
+		case x.r.opt.Ledger.Fenced(err) && x.standsElsewhere():
+			continue
 		case x.r.opt.Ledger.Fenced(err):
 			x.log.Warn().Err(err).Msg("the job was ended by somebody else")
 			return job.Settled
@@ -181,6 +183,19 @@ func (x *run) commit(e job.Ended) job.Disposition {
 		}
 		x.endChildren(true) // the ledger ends no job before its children
 	}
+}
+
+// standsElsewhere reports whether the job has not ended but is in another state than this run thought: a move between
+// running and waiting that could not be written when it was made.
+func (x *run) standsElsewhere() bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.kill), commitTimeout)
+	defer cancel()
+	now, err := x.r.opt.Ledger.Standing(ctx, x.job)
+	if err != nil || now == job.Done || now == x.from {
+		return false
+	}
+	x.from = now
+	return true
 }
 
 // lost ends a job without init's word; the container is over.

@@ -108,12 +108,13 @@ func (s *Scheduler) denied(ctx context.Context, c job.Caller, r admission.Reques
 	if c.Job == "" || s.opt.Trees == nil || !errors.As(err, &e) || e.Code.HTTPStatus() >= 500 {
 		return err
 	}
-	if stable(e.Code) && r.BodyHash != "" {
+	// What depends on links or on what an image's name means today may be allowed tomorrow.
+	if stable(e.Code) && r.BodyHash != "" && r.Workspace == nil && len(r.Mounts) == 0 && r.Image == "" {
 		s.mu.Lock()
-		if s.refused[c.Job] == nil {
-			s.refused[c.Job] = map[string]error{}
-		}
 		if _, open := s.done[c.Job]; open && len(s.refused[c.Job]) < maxRefusals {
+			if s.refused[c.Job] == nil {
+				s.refused[c.Job] = map[string]error{}
+			}
 			s.refused[c.Job][r.BodyHash] = err
 		}
 		s.mu.Unlock()

@@ -40,7 +40,9 @@ func (s *Scheduler) Finish(ctx context.Context, j job.Job, from job.State, e job
 	s.recall(j.ID)
 	e.Result.Denials, e.Result.DenialsTotal = s.Denials(j.ID)
 	e.Times.Settled = s.opt.Now()
-	f := store.Finish{ID: j.ID, Attempt: j.Attempt, From: from, Outcome: e.Outcome, Result: e.Result, Times: e.Times, Measured: e.Measured}
+	f := store.Finish{ID: j.ID, Attempt: j.Attempt, From: from, Outcome: e.Outcome, Result: e.Result, Times: e.Times, Measured: e.Measured,
+		// Nobody reports tokens or cost of a job whose result is its exit: what it held of them counts as spent.
+		ChargeUnreported: e.Times.Started > 0}
 	err := s.opt.Ledger.Finish(ctx, f)
 	for job.CodeOf(err) == job.CodeUnavailable && ctx.Err() == nil && s.stop.Err() == nil {
 		s.opt.Log.Warn().Err(err).Str("job", string(j.ID)).Msg("the end of a job could not be stored; trying again")
@@ -54,6 +56,20 @@ func (s *Scheduler) Finish(ctx context.Context, j job.Job, from job.State, e job
 	s.finishedLocked(j.ID)
 	s.mu.Unlock()
 	return nil
+}
+
+// Awake commits waiting → running, for a job that an earlier daemon left waiting.
+func (s *Scheduler) Awake(ctx context.Context, j job.Job) error {
+	return s.opt.Ledger.Move(ctx, store.Move{ID: j.ID, Attempt: j.Attempt, From: job.Waiting, To: job.Running, NowMS: s.opt.Now()})
+}
+
+// Standing is the state the ledger holds of this attempt of a job; done where it is another's.
+func (s *Scheduler) Standing(ctx context.Context, j job.Job) (job.State, error) {
+	now, err := s.opt.Ledger.Job(ctx, j.ID)
+	if err != nil || now.Attempt != j.Attempt {
+		return job.Done, err
+	}
+	return now.State, nil
 }
 
 // Fenced reports whether an error says that another transition of the job was first.

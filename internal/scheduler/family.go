@@ -8,6 +8,7 @@ import (
 
 	"sandboxd/internal/budget"
 	"sandboxd/internal/job"
+	"sandboxd/internal/store"
 )
 
 // EndChildren cancels the live descendants of a job, deepest first, and returns when none is left or ctx ends. Nothing
@@ -64,7 +65,7 @@ func (s *Scheduler) chainLocked(j job.Job) *budget.Chain {
 	}
 	var above *budget.Chain
 	if j.Parent != "" {
-		parent, err := s.opt.Ledger.Job(s.stop, j.Parent)
+		parent, err := s.opt.Ledger.Job(context.WithoutCancel(s.stop), j.Parent)
 		if err != nil {
 			// Without its ancestors a budget cannot be kept: nothing is allowed.
 			s.opt.Log.Error().Err(err).Str("job", string(j.ID)).Msg("the job's parent cannot be read; it may write nothing")
@@ -84,7 +85,7 @@ func (s *Scheduler) potOf(j job.Job, d budget.Dim) *budget.Pot {
 		return nil
 	}
 	p := &budget.Pot{Limit: limit}
-	pots, err := s.opt.Trees.Pots(s.stop, j.ID)
+	pots, err := s.pots(j.ID)
 	if err != nil {
 		s.opt.Log.Error().Err(err).Str("job", string(j.ID)).Msg("the job's budget cannot be read; nothing of it is left")
 		p.Spent = limit
@@ -97,6 +98,30 @@ func (s *Scheduler) potOf(j job.Job, d budget.Dim) *budget.Pot {
 	}
 	return p
 }
+
+// pots reads a budget, more than once where the ledger cannot be read at the moment: a job must not pay for that. The
+// daemon's stop does not end it.
+func (s *Scheduler) pots(id job.ID) (pots map[job.ID][]store.PotLine, err error) {
+	for try := range readTries {
+		if try > 0 {
+			time.Sleep(readAgain)
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.stop), readTimeout)
+		pots, err = s.opt.Trees.Pots(ctx, id)
+		cancel()
+		if err == nil {
+			return pots, nil
+		}
+	}
+	return nil, err
+}
+
+// Bounds of reading a budget.
+const (
+	readTries   = 5
+	readAgain   = 200 * time.Millisecond
+	readTimeout = 5 * time.Second
+)
 
 // CPULeft is the processor time the job itself may still use: its limit, less what its children hold and have spent.
 func (s *Scheduler) CPULeft(_ context.Context, j job.Job, used time.Duration) (time.Duration, bool) {

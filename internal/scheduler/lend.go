@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"sandboxd/internal/job"
@@ -111,7 +112,13 @@ func (s *Scheduler) takeBack(id job.ID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.stop), freezeTimeout)
 	defer cancel()
 	if err := s.runner.Thaw(ctx, id); err != nil {
-		s.opt.Log.Error().Err(err).Str("job", string(id)).Msg("a waiting job could not be thawed")
+		s.opt.Log.Error().Err(err).Str("job", string(id)).Msg("a waiting job could not be thawed; it is tried again")
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if e := s.running[id]; e != nil {
+			e.moving = false
+		}
+		return
 	}
 	s.mu.Lock()
 	e := s.running[id]
@@ -134,7 +141,7 @@ func (s *Scheduler) takeBack(id job.ID) {
 // lend freezes one waiting job for the sake of the queue and takes its place; it reports whether anything changed.
 func (s *Scheduler) lend() bool {
 	s.mu.Lock()
-	if s.queue.len() == 0 || s.stop.Err() != nil {
+	if s.queue.len() == 0 && !s.wantedBackLocked() || s.stop.Err() != nil {
 		s.mu.Unlock()
 		return false
 	}
@@ -156,33 +163,56 @@ func (s *Scheduler) lend() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.moving = false
-	e.lent, e.stiff = err == nil, err != nil
+	e.lent, e.stiff = err == nil, job.CodeOf(err) == job.CodeWouldBlock && err != nil
 	if err != nil {
+		e.back = time.Now() // another look in a while
 		s.opt.Log.Warn().Err(err).Str("job", string(id)).Msg("a waiting job cannot be frozen; it keeps its place")
 	}
 	return true
 }
 
-// lenderLocked picks the job that has waited longest and whose place would let something of the queue start.
+// lenderLocked picks the job that has waited longest of those whose place would let somebody go on: a queued job, or a
+// waiting one that wants its place back. Where no single place would do but all together would, the first is lent.
 func (s *Scheduler) lenderLocked() (job.ID, *execution) {
-	var id job.ID
-	for other, e := range s.running {
-		ready := len(e.waits) > 0 && !e.lent && !e.stiff && !e.ending && !e.moving && e.cancel != nil && time.Since(e.back) > minRun
-		if ready && (id == "" || other < id) {
-			id = other
+	var ready []job.ID
+	for id, e := range s.running {
+		if len(e.waits) > 0 && !e.lent && !e.stiff && !e.ending && !e.moving && e.cancel != nil && time.Since(e.back) > minRun {
+			ready = append(ready, id)
 		}
 	}
-	if id == "" {
-		return "", nil
+	slices.Sort(ready)
+	for i := range ready {
+		if s.helpsLocked(ready[i : i+1]) {
+			return ready[i], s.running[ready[i]]
+		}
 	}
+	if len(ready) > 1 && s.helpsLocked(ready) {
+		return ready[0], s.running[ready[0]]
+	}
+	return "", nil
+}
+
+// helpsLocked reports whether somebody could go on if these jobs lent their places.
+func (s *Scheduler) helpsLocked(lenders []job.ID) bool {
 	l := newLoad()
-	for other, e := range s.running {
-		s.addLocked(&l, e, e.lent || other == id)
+	for id, e := range s.running {
+		s.addLocked(&l, e, e.lent || slices.Contains(lenders, id))
 	}
-	if next, _ := s.queue.choose(l, s.opt.Capacity); next == nil {
-		return "", nil
+	if s.wantedBackLocked() && l.running < s.opt.Capacity.MaxRunning {
+		return true
 	}
-	return id, s.running[id]
+	next, _ := s.queue.choose(l, s.opt.Capacity)
+	return next != nil
+}
+
+// wantedBackLocked reports whether a job whose wait is over has no place to go on in.
+func (s *Scheduler) wantedBackLocked() bool {
+	for _, e := range s.running {
+		if e.lent && len(e.wantBack) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // denyLocked ends the youngest wait where nothing else can go on.
@@ -217,7 +247,7 @@ func (s *Scheduler) denyLocked() bool {
 
 // recall makes sure that a job which is about to end is not frozen and stands as running in the ledger.
 func (s *Scheduler) recall(id job.ID) {
-	for {
+	for tries := 0; tries < maxRecalls; tries++ {
 		s.mu.Lock()
 		e := s.running[id]
 		if e != nil {
@@ -228,15 +258,18 @@ func (s *Scheduler) recall(id job.ID) {
 			return
 		}
 		busy := e.moving
-		e.moving = true
+		e.moving = true // stays so where it was
 		s.mu.Unlock()
 		if !busy {
 			s.takeBack(id)
-			return
+			continue // it may have failed
 		}
 		time.Sleep(time.Millisecond) // the loop is freezing or thawing it: a matter of milliseconds
 	}
 }
+
+// maxRecalls bounds the waiting for a freeze or thaw under way, in looks a millisecond apart.
+const maxRecalls = 10_000
 
 // shift moves a job between running and waiting in the ledger. It is for those who look; nothing is decided by it.
 func (s *Scheduler) shift(ctx context.Context, e *execution, from, to job.State) {
