@@ -26,8 +26,18 @@ func (x *exchange) show(j api.Job) api.Job {
 		j.Mounts = append(j.Mounts, api.Mount{Source: "/mnt/" + m.Name, Name: m.Name})
 	}
 	j.Slot, j.Position = nil, 0
+	var fields []api.EnvelopeField
+	for _, f := range j.Envelope {
+		if !hostPaths[f.Field] {
+			fields = append(fields, f)
+		}
+	}
+	j.Envelope = fields
 	return j
 }
+
+// hostPaths are the fields of an envelope that tell where the host keeps what a job sees.
+var hostPaths = map[string]bool{"workspace.path": true, "mounts": true}
 
 // showHealth leaves out what tells a job of others.
 func (x *exchange) showHealth(h api.Health) api.Health {
