@@ -44,8 +44,7 @@ func (d *daemon) Health(ctx context.Context, c job.Caller) api.Health {
 func (d *daemon) Profiles() []api.Profile {
 	var out []api.Profile
 	for _, p := range d.cfg.Profiles {
-		e := envelope.Envelope{Profile: p.Name, Posture: p.Default, Origins: p.Origins}
-		out = append(out, api.Profile{Name: p.Name, Description: p.Description, Fields: apiFields(e.Fields())})
+		out = append(out, api.Profile{Name: p.Name, Description: p.Description, Fields: apiFields(p.Start().Fields())})
 	}
 	return out
 }
