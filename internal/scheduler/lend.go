@@ -165,7 +165,11 @@ func (s *Scheduler) lend() bool {
 	e.moving = false
 	e.lent, e.stiff = err == nil, job.CodeOf(err) == job.CodeWouldBlock && err != nil
 	if err != nil {
-		e.back = time.Now() // another look in a while
+		e.back = time.Now()             // another look in a while
+		for _, ch := range e.wantBack { // its wait ended meanwhile, and it never lost its place
+			close(ch)
+		}
+		e.wantBack = nil
 		s.opt.Log.Warn().Err(err).Str("job", string(id)).Msg("a waiting job cannot be frozen; it keeps its place")
 	}
 	return true
